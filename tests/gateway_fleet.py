@@ -103,6 +103,7 @@ class RawWorker:
         self.answer = answer
         self.requests, self.connections = [], []
         self.models = b"{}"  # what /v1/models answers
+        self.well = lambda: 200  # /health's status
         self.infers = lambda: 404  # /health_generate's status; asked while the worker holds requests and is silent
         self.page = lambda head: b"{}"  # what /metrics answers; None: 404
         self.listener = socket.create_server((host, port), backlog=128)
@@ -137,10 +138,11 @@ class RawWorker:
                         return
                     body += piece
                 path = head.split(b" ")[1]
-                if path == b"/health_generate":
-                    connection.sendall(b"HTTP/1.1 %d Inferred\r\nContent-Length: 0\r\n\r\n" % self.infers())
+                if path in (b"/health", b"/health_generate"):
+                    status = self.well() if path == b"/health" else self.infers()
+                    connection.sendall(b"HTTP/1.1 %d Inferred\r\nContent-Length: 0\r\n\r\n" % status)
                     continue
-                if path in (b"/health", b"/v1/models", b"/v1/loads", b"/get_load", b"/metrics"):  # what a gateway asks of itself
+                if path in (b"/v1/models", b"/v1/loads", b"/get_load", b"/metrics"):  # what a gateway asks of itself
                     said = self.models if path == b"/v1/models" else self.page(head) if path == b"/metrics" else b"{}"
                     status, said = (b"404 Not Found", b"") if said is None else (b"200 OK", said)
                     connection.sendall(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(said), said))

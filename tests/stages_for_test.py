@@ -44,6 +44,13 @@ def falters(parts, request):
         yield Audio(bytes(4800), 24000)
 
 
+def hears_at(parts, request):
+    """The temperature at which it was asked to hear."""
+    for part in parts:
+        if getattr(part, "last", False):
+            yield Heard(f"heard at {request.sampling.get('temperature')}", 0.0, 0.5)
+
+
 class Hold:
     """Stops where the text says so, and tells the world its pid by its voice."""
     voices = [f"pid{os.getpid()}"]

@@ -32,6 +32,23 @@ def test_a_stream_that_its_connection_ends_within_an_event_is_cut_before_it(raw,
     assert len(worker.requests) == 1 and gateway.metric("portico_gateway_cut_streams_total") == 1
 
 
+@pytest.mark.parametrize("length", [b"", b"Transfer-Encoding: chunked\r\n"])
+def test_a_stream_that_is_cut_within_a_large_event_has_its_error_in_an_event_of_its_own(raw, length):
+    """Of an event above 1 MiB, part of which had been passed on, the error's event became the rest; or it had none."""
+    text = b"data: " + b"x" * (3 << 20)
+
+    def say(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%sConnection: close\r\n\r\n" % length)
+        connection.sendall(b"%x\r\n%s\r\n" % (len(text), text) if length else text)
+        return False
+
+    worker, gateway = raw(say)
+    said = requests.post(gateway.url + "/v1/completions", json={"stream": True}, timeout=60)
+    large, error, done, end = said.text.split("\n\n")
+    assert large.startswith("data: xxx") and (done, end) == ("data: [DONE]", "")
+    assert json.loads(error.removeprefix("data: "))["error"]["code"] == "worker_lost"
+
+
 def test_a_stream_that_ends_within_its_first_event_is_tried_again(raw):
     answers = [b"data: {\"a", b"data: 1\n\ndata: [DONE]\n\n"]
 

@@ -190,6 +190,18 @@ def silence(seconds, rate=16000):
     ("response_format", {"file": ("a.wav", silence(1))}, {"response_format": "xml"}),
     ("language", {"file": ("a.wav", silence(1))}, {"language": "ja"}),
     ("stream", {"file": ("a.wav", silence(1))}, {"response_format": "srt", "stream": "true"}),
+    ("prompt", {"file": ("a.wav", silence(1))}, {"prompt": "Names: Ann."}),
+    ("temperature", {"file": ("a.wav", silence(1))}, {"temperature": "0.4"}),  # it was ignored
+    ("temperature", {"file": ("a.wav", silence(1))}, {"temperature": "1.5"}),
+    ("temperature", {"file": ("a.wav", silence(1))}, {"temperature": "warm"}),
+    ("temperature", {"file": ("a.wav", silence(1))}, {"temperature": ""}),
+    ("max_new_tokens", {"file": ("a.wav", silence(1))}, {"max_new_tokens": "9"}),
+    ("response_format", {"file": ("a.wav", silence(1))}, {"response_format": "diarized_json"}),
+    ("known_speaker_names[]", {"file": ("a.wav", silence(1))}, {"known_speaker_names[]": "Ann"}),
+    ("chunking_strategy", {"file": ("a.wav", silence(1))}, {"chunking_strategy": '{"type": "server_vad"}'}),
+    ("include", {"file": ("a.wav", silence(1))}, {"include[]": "logprobs"}),
+    ("timestamp_granularities", {"file": ("a.wav", silence(1))}, {"timestamp_granularities[]": "word"}),
+    ("timestamp_granularities", {"file": ("a.wav", silence(1))}, {"timestamp_granularities[]": "line"}),
     ("stage_params", {"file": ("a.wav", silence(1))}, {"stage_params": '{"hear":{"grammar":"nonsense"}}'}),
 ])
 def test_wrong_transcriptions_are_refused_and_the_field_named(omni, param, files, data):
@@ -218,6 +230,12 @@ def test_forms_that_are_cut_or_damaged_are_refused(omni):
     for body in (b"", b"--b", b"--b\r\n\r\nx", b'--b\r\ncontent-disposition: form-data; name="file"\r\n\r\nx', b"--b\r\nx\r\n\r\ny\r\n--b--"):
         answer = requests.post(omni.url + "/v1/audio/transcriptions", data=body, headers=head, timeout=60)
         assert answer.status_code == 400, body
+
+
+@needs_speech
+def test_a_recognizer_that_does_not_sample_hears_at_a_temperature_of_0(omni):
+    """What clients send by default."""
+    assert hear(omni, silence(1), temperature="0", language="en", chunking_strategy="auto").json()["text"] == ""
 
 
 @needs_speech

@@ -5,6 +5,7 @@ import requests
 from conftest import wait_until
 from omni_stages import ENCODE, children, health, pipeline, python, say, steps, write  # noqa: F401 (pipeline is a fixture)
 from test_omni import omni_command
+from test_omni_recorded import WAV
 
 
 def test_a_speech_tells_stages_of_python_how_to_sample(pipeline):
@@ -163,7 +164,7 @@ def test_what_a_stage_hears_of_a_sound_that_is_not_there_fails_its_request_alone
     sound = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
     body = {"messages": [{"role": "user", "content": [sound]}]}
     answer = requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
-    assert answer.status_code == 500 and "sound 8 of a chat with 1" in answer.json()["error"]["message"], answer.text
+    assert answer.status_code == 500 and "audio 8 of a chat with 1" in answer.json()["error"]["message"], answer.text
     assert health(server).status_code == 200
 
 
@@ -201,3 +202,10 @@ def test_a_voice_whose_rate_is_far_too_low_fails_its_request(pipeline):
     server = pipeline(python("voice", "kilohertz"), ENCODE)
     answer = say(server, "hello")
     assert answer.status_code == 500 and "24 samples a second" in answer.json()["error"]["message"], answer.text
+
+
+def test_a_transcription_tells_stages_of_python_its_temperature(pipeline):
+    """It was dropped."""
+    server = pipeline("name: decode, factory_path: portico.decode, stream_to: [ears]", python("ears", "hears_at", "terminal: true"))
+    answer = requests.post(server.url + "/v1/audio/transcriptions", files={"file": ("a.wav", WAV)}, data={"temperature": "0.25"}, timeout=60)
+    assert answer.status_code == 200 and answer.json()["text"] == "heard at 0.25", answer.text

@@ -5,6 +5,7 @@ import http.server
 import io
 import json
 import random
+import re
 import struct
 import threading
 import wave
@@ -256,6 +257,59 @@ def test_a_chat_is_heard_thought_and_spoken_elsewhere(spoken):
     assert answer.status_code == 200, answer.text
     message = answer.json()["choices"][0]["message"]
     assert message["content"] == "w0 w1 w2 w3 w4 " and len(message["audio"]["data"]) > 1000
+
+
+class Ears(http.server.BaseHTTPRequestHandler):
+    """Hears a word in everything; `forms` has what it was asked."""
+    forms = []
+
+    def log_message(self, *arguments):
+        pass
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        fields = re.findall(rb'name="(\w+)"\r\n\r\n(.*?)\r\n', body)
+        self.forms.append((self.path, {name.decode(): value.decode() for name, value in fields}))
+        answer = b'{"text": "konnichiwa"}'
+        self.send_response(200)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+
+EARS = """name: ears
+stages:
+  - {{name: decode, factory_path: portico.decode, stream_to: [hear]}}
+  - {{name: hear, factory_path: portico.http, factory: {{url: "{url}", role: hear, translates: true}}, terminal: true}}
+"""
+
+
+def test_what_a_transcription_asks_is_passed_on_or_refused(start, tmp_path):
+    """The temperature was dropped without a word, the language told as English, and words without times as no words."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ears)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    path = tmp_path / "p.yaml"
+    path.write_text(EARS.format(url=f"http://127.0.0.1:{server.server_address[1]}/v1"))
+    ears = start(command=("omni", "serve", str(path)))
+
+    def hear(route="transcriptions", **fields):
+        return requests.post(f"{ears.url}/v1/audio/{route}", files={"file": ("a.wav", noise(1))}, data=fields, timeout=60)
+    try:
+        heard = hear(temperature="0.4", language="ja", prompt="A greeting.", response_format="verbose_json").json()
+        assert (heard["text"], heard["language"]) == ("konnichiwa", "ja")
+        told = {"response_format": "json", "temperature": "0.4", "language": "ja", "prompt": "A greeting."}
+        assert Ears.forms.pop() == ("/v1/audio/transcriptions", told)
+        assert hear(route="translations", language="ja", response_format="verbose_json").json()["language"] == "english"
+        assert Ears.forms.pop() == ("/v1/audio/translations", {"response_format": "json", "language": "ja"})
+        for param, fields in (("max_new_tokens", {"max_new_tokens": "9"}), ("repetition_penalty", {"repetition_penalty": "1.5"}),
+                              ("temperature", {"temperature": "2"})):
+            refused = hear(**fields)
+            assert (refused.status_code, refused.json()["error"]["param"]) == (400, param), refused.text
+        assert not Ears.forms
+        refused = hear(response_format="verbose_json", **{"timestamp_granularities[]": "word"})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "timestamp_granularities"), refused.text
+    finally:
+        server.shutdown()
 
 
 FUNCTION = {"type": "function", "name": "get_weather", "description": "The weather.", "parameters": {"type": "object"}}

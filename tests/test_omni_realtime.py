@@ -8,6 +8,7 @@ import requests
 
 from conftest import SANITIZED
 from test_omni import needs_speech, omni, say as omni_say  # noqa: F401 (omni is a fixture)
+from test_omni_recorded import PIPELINE
 from test_omni_sockets import ask, connect, tell, until
 
 exceptions = pytest.importorskip("websockets.exceptions")
@@ -260,3 +261,45 @@ def test_a_client_that_asks_for_much_at_once_is_cut_off_before_it_is_made(start)
                 ws.recv(60)
     assert peak() - before < 150 << 20
     assert requests.get(server.url + "/health", timeout=60).status_code == 200
+
+
+@needs_speech
+@pytest.mark.parametrize("field,session", [
+    ("session.tools[0].type", {"tools": [{"type": "mcp", "server_label": "x", "server_url": "https://example.com"}]}),
+    ("session.audio.input.noise_reduction", {"audio": {"input": {"noise_reduction": {"type": "near_field"}}}}),
+    ("session.audio.input.turn_detection.type", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "low"}}}}),
+    ("session.audio.input.turn_detection.eagerness", {"audio": {"input": {"turn_detection": {"type": "server_vad", "eagerness": "low"}}}}),
+    ("session.audio.input.turn_detection.idle_timeout_ms",
+     {"audio": {"input": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 4999}}}}),
+    ("session.temperature", {"temperature": 0.8}),
+    ("session.truncation", {"truncation": {"type": "retention_ratio", "retention_ratio": 0.8}}),
+    ("session.prompt", {"prompt": {"id": "pmpt_1"}}),
+])
+def test_what_a_session_cannot_do_is_refused_by_its_field(omni, field, session):
+    with connect(omni, "/v1/realtime") as ws:
+        before = tell(ws)["session"]
+        ask(ws, type="session.update", event_id="mine", session={"type": "realtime", "instructions": "changed", **session})
+        error = until(ws, "error")[-1]["error"]
+        assert (error["type"], error["code"], error["param"], error["event_id"]) == ("invalid_request_error", "invalid_value", field, "mine")
+        ask(ws, type="session.update", session={"type": "realtime"})
+        assert until(ws, "session.updated")[-1]["session"] == before  # nothing was taken
+
+
+def test_a_silence_behind_an_answer_is_a_turn(start, tmp_path):
+    """`idle_timeout_ms`: the model goes on where the user says nothing."""
+    path = tmp_path / "p.yaml"
+    path.write_text(PIPELINE)
+    with connect(start(command=("omni", "serve", str(path))), "/v1/realtime") as ws:
+        tell(ws)
+        turns = {"type": "server_vad", "idle_timeout_ms": 5000}
+        ask(ws, type="session.update", session={"type": "realtime", "output_modalities": ["text"], "audio": {"input": {"turn_detection": turns}}})
+        assert tell(ws)["session"]["audio"]["input"]["turn_detection"]["idle_timeout_ms"] == 5000
+        say(ws, "hello")
+        ask(ws, type="response.create")
+        until(ws, "response.done")
+        ask(ws, type="input_audio_buffer.append", audio=base64.b64encode(bytes(48_000)).decode())
+        types = {event["type"]: event for event in until(ws, "response.done")}
+        silence = types["input_audio_buffer.timeout_triggered"]
+        assert (silence["audio_start_ms"], silence["audio_end_ms"]) == (0, 1000)
+        assert types["input_audio_buffer.committed"]["item_id"] == silence["item_id"]
+        assert types["response.done"]["response"]["status"] == "completed"

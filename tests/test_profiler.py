@@ -370,10 +370,10 @@ def test_where_the_report_was_written_is_said_after_it(tmp_path):
 def test_what_has_no_events_is_refused(tmp_path):
     """Of any folder it was said that no request was recorded."""
     done = profile(tmp_path)
-    assert done.returncode == 1 and "has no events: it is no profile" in done.stderr, done.stderr
+    assert done.returncode == 1 and "has no events: it is not a profile" in done.stderr, done.stderr
     (tmp_path / "notes.txt").write_text("hello\nworld\n")
     assert "has no events: none of 2 lines is an event" in profile(tmp_path / "notes.txt").stderr
-    assert "has no events: it is no profile" in profile(tmp_path).stderr
+    assert "has no events: it is not a profile" in profile(tmp_path).stderr
     assert not (tmp_path / "report.txt").exists()
     (tmp_path / "events").mkdir()
     (tmp_path / "events/run_frontend_7.json").write_text('{"ended": true}')

@@ -98,7 +98,7 @@ def test_a_template_without_system_messages_has_them_before_the_first_user_messa
     conversation = [message("system", "A"), message("user", "b"), message("assistant", "c"), message("user", "d")]
     for _ in range(2):
         assert prompt(server, conversation) == "[user]A\n\nb[assistant]c[user]d"
-    assert server.output().count("goes before the first user message") == 1
+    assert server.output().count("prepends it to the first user message") == 1
 
 
 def test_parts_of_a_tools_message_are_a_text(strict):

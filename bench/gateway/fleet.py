@@ -5,7 +5,8 @@
     bench/gateway/fleet.py --binary build/release/portico [--smg BIN] [--router PYTHON] [--run portico/cost,smg/cache_aware]
 
 Eight processes `portico serve --engine mock --mock-kv-cells N` have the llama engine's scheduler and prefix cache and steps of
-8 ms + 0.1 ms a prompt token that is not cached + 0.06 ms a sequence. All gateways get the same requests at the same times.
+8 ms + 0.1 ms a prompt token that is not cached + 0.06 ms a sequence. All gateways get the same requests at the same times,
+in each of --rounds rounds other ones; what is printed are medians of the rounds.
 Hit rate: prompt tokens that the workers found cached. TTFT: from when a request was due to its first token at the client.
 Imbalance: the most prompt tokens that one worker has computed, over the mean.
 """
@@ -18,6 +19,7 @@ import pathlib
 import random
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -35,7 +37,7 @@ WORDS = [f"{a}{b}{c}" for a in ("ba", "de", "fi", "go", "lu", "my", "na", "po") 
 
 
 class Texts:
-    """Words of about two tokens each with the demo model's tokenizer; `--words` scales all lengths."""
+    """Words of about 2.5 tokens each with the demo model's tokenizer; `--words` scales all lengths."""
 
     def __init__(self, seed, scale):
         self.random, self.scale = random.Random(seed), scale
@@ -90,8 +92,8 @@ def alone(texts, seconds, rate):
                       texts.random.randint(10, 40))
 
 
-def traffic(name, a):
-    texts = Texts(a.seed, a.words)
+def traffic(name, a, seed):
+    texts = Texts(seed, a.words)
     return list({"shared": lambda: prefixed(texts, a.seconds, a.rate, 24, 0),
                  "skewed": lambda: prefixed(texts, a.seconds, a.rate, 64, 1.4),
                  "turns": lambda: turns(texts, a.seconds, a.rate, a.system_words),
@@ -115,10 +117,10 @@ def wait_for(what, timeout=60):
 
 
 class Workers:
-    def __init__(self, a):
+    def __init__(self, a, cells):
         self.ports = [a.port + 1 + i for i in range(a.workers)]
         self.processes = [subprocess.Popen(
-            [a.binary, "serve", "--engine", "mock", "--mock-kv-cells", str(a.cells), "--port", str(port), "--shards", "1"],
+            [a.binary, "serve", "--engine", "mock", "--mock-kv-cells", str(cells), "--port", str(port), "--shards", "1"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for port in self.ports]
         for port in self.ports:
             wait_for(lambda port=port: get(f"http://127.0.0.1:{port}/health") is not None)
@@ -170,7 +172,8 @@ class Result:
 
 
 async def ask(session, url, request, started, result):
-    body = {"model": "demo", "messages": request.messages, "max_tokens": request.tokens, "stream": True, "temperature": 0}
+    body = {"model": "demo", "messages": request.messages, "max_tokens": request.tokens, "stream": True, "temperature": 0,
+            "stream_options": {"include_usage": True}}
     text, first, buffer = [], None, b""
     try:
         async with session.post(url, json=body) as reply:
@@ -223,7 +226,7 @@ async def drive(a, requests):
     return result
 
 
-def measure(name, policy, kind, workers, a):
+def measure(name, policy, kind, workers, a, seed):
     workers.flush()
     gateway = subprocess.Popen(gateway_command(name, policy, workers.urls(), a), stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, start_new_session=True)
@@ -232,7 +235,7 @@ def measure(name, policy, kind, workers, a):
         workers.flush()
         time.sleep(1)
         before = workers.counts()
-        result = asyncio.run(drive(a, traffic(kind, a)))
+        result = asyncio.run(drive(a, traffic(kind, a, seed)))
         after = workers.counts()
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -242,7 +245,7 @@ def measure(name, policy, kind, workers, a):
     cached = [y[1] - x[1] for x, y in zip(before, after, strict=True)]
     computed = [p - c for p, c in zip(prompts, cached, strict=True)]
     first = sorted(result.first) or [float("nan")]
-    return {"gateway": name, "policy": policy, "traffic": kind, "requests": len(result.first), "failed": result.failed,
+    return {"gateway": name, "policy": policy, "traffic": kind, "seed": seed, "requests": len(result.first), "failed": result.failed,
             "hit": sum(cached) / max(sum(prompts), 1), "p50": first[len(first) // 2] * 1e3,
             "p99": first[min(len(first) - 1, int(len(first) * 0.99))] * 1e3,
             "imbalance": max(computed) * len(computed) / max(sum(computed), 1)}
@@ -257,6 +260,8 @@ def main():
     p.add_argument("--traffic", default=",".join(TRAFFICS))
     p.add_argument("--workers", type=int, default=8)
     p.add_argument("--cells", type=int, default=24000, help="KV cells of each worker")
+    p.add_argument("--turns-cells", type=int, default=15000, help="with `turns`; 15000 are half of what the conversations have in all")
+    p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--rate", type=float, default=20, help="requests a second")
     p.add_argument("--seconds", type=float, default=20)
     p.add_argument("--words", type=float, default=1, help="scales the lengths of prompts")
@@ -270,19 +275,25 @@ def main():
         runs += ["smg/cache_aware"]
     if not a.run and a.router:
         runs += ["router/cache_aware"]
-    workers, rows = Workers(a), []
+    rows = []
     try:
         for kind in a.traffic.split(","):
+            workers = Workers(a, a.turns_cells if kind == "turns" else a.cells)
+            try:
+                results = {run: [] for run in runs}
+                for seed in range(a.seed, a.seed + a.rounds):
+                    for run in runs:
+                        results[run].append(measure(*run.split("/"), kind, workers, a, seed))
+            finally:
+                workers.stop()
             print(f"\n{kind}: {'gateway/policy':24} {'hit':>6} {'p50 ms':>8} {'p99 ms':>8} {'imbalance':>10} {'requests':>9} failed",
                   flush=True)
-            for run in runs:
-                name, policy = run.split("/")
-                row = measure(name, policy, kind, workers, a)
-                rows.append(row)
-                print(f"{'':{len(kind) + 1}} {run:24} {row['hit']:6.3f} {row['p50']:8.0f} {row['p99']:8.0f} "
-                      f"{row['imbalance']:10.2f} {row['requests']:9} {row['failed']:6}", flush=True)
+            for run, of_run in results.items():
+                rows += of_run
+                row = {key: statistics.median(r[key] for r in of_run) for key in ("hit", "p50", "p99", "imbalance")}
+                print(f"{'':{len(kind) + 1}} {run:24} {row['hit']:6.3f} {row['p50']:8.0f} {row['p99']:8.0f} {row['imbalance']:10.2f} "
+                      f"{sum(r['requests'] for r in of_run):9} {sum(r['failed'] for r in of_run):6}", flush=True)
     finally:
-        workers.stop()
         if a.json:
             pathlib.Path(a.json).write_text(json.dumps(rows, indent=1))
 

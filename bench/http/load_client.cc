@@ -34,7 +34,9 @@ uint64_t Count(std::string_view text, std::string_view what) {
 }  // namespace
 
 bool LoadClient::Open(int port) {
+  std::vector<uint64_t>* const gaps = gaps_;
   *this = LoadClient();
+  gaps_ = gaps;
   fd_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -1,15 +1,18 @@
 """Many slow streams: 2,000 at 20 tokens a second on one core, and the gaps that they see; alone, or beside heavy requests.
 
     ./dev bench streams [--streams 2000] [--rate 20] [--secs 20]
-    ./dev bench streams --beside [--streams 1000]
+    ./dev bench streams --beside [--streams 1000] [--rounds 3]
 
 --beside: all cores, and in turn without and with clients that each send their next request when the last is answered:
 /tokenize bodies of 30 MB to the model of the streams; /v1/score with 4,096 items and /update_weights_from_disk to a second
-model on the llama engine. /health is asked 20 times a second meanwhile.
+model on the llama engine. /health is asked 20 times a second meanwhile. Gaps are what clients see, so that a busy machine
+spoils them; the turns of the shards, as the server measures them, are printed too: their length, and the CPU time of those
+of a millisecond and more, which does not depend on what else runs.
 """
 import argparse
 import json
 import pathlib
+import re
 import sys
 import threading
 import time
@@ -32,11 +35,34 @@ def streams(server, options):
 
 def report(figures, options):
     events = figures["events"]
+    if not figures["all_gaps"]:
+        raise SystemExit("no stream had two events: there are no gaps to report")
     print(f"{figures['open_streams']} of {options.streams} streams open at the end, {events / figures['seconds']:.0f} "
           f"events/s, {1e6 * figures['cpu'] / max(events, 1):.1f} us CPU an event, "
           f"{figures['cpu'] / figures['seconds']:.2f} cores")
     print(f"gaps: largest {figures['gap_max_ms']:.0f} ms (of each stream its largest: p99 {figures['gap_p99_ms']:.0f}, "
           f"median {figures['gap_p50_ms']:.0f}), p99.9 of all {figures['all_gaps_p999_ms']:.0f} ms", flush=True)
+
+
+def turns(port):
+    """{name: {upper bound in seconds: how many turns took longer}} of all shards so far."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as reply:
+        text = reply.read().decode()
+    found = {}
+    series = r'^portico_shard_(turn|long_turn_cpu)_seconds_bucket\{shard="\d+",le="([^"]+)"\} (\S+)$'
+    for name, bound, count in re.findall(series, text, re.M):
+        buckets = found.setdefault(name, {})
+        buckets[float(bound)] = buckets.get(float(bound), 0) + float(count)
+    return {name: {bound: buckets[float("inf")] - count for bound, count in buckets.items()}
+            for name, buckets in found.items()}
+
+
+def report_turns(before, after):
+    for name, title in (("turn", "turns of shards"), ("long_turn_cpu", "their CPU time")):
+        longer = {bound: int(count - before[name][bound]) for bound, count in after[name].items()
+                  if 0.005 <= bound < float("inf")}
+        print(f"  {title}, how many were longer: "
+              + ", ".join(f"{1e3 * bound:.0f} ms {count}" for bound, count in sorted(longer.items())), flush=True)
 
 
 class Client(threading.Thread):
@@ -86,17 +112,19 @@ def beside(options):
                1000 / options.rate, "--max-running-requests", 2 * options.streams,
                "--model-path", DEMO, "--served-model-name", "work", "--engine", "llama", "--max-queued-requests", 2 * ITEMS]
     with bench.Server(command, port, "/health", core="0,1") as server:
-        for title, clients in (("alone", []), ("beside heavy requests", list(heavy(port)))):
-            health = Client(port, "/health", None, 0.05)
-            for client in [*clients, health]:
+        for title, make in options.rounds * (("alone", lambda port: []), ("beside heavy requests", heavy)):
+            clients = [*make(port), Client(port, "/health", None, 0.05)]
+            before = turns(port)
+            for client in clients:
                 client.start()
             print(title)
             report(streams(server, options), options)
-            for client in [*clients, health]:
+            for client in clients:
                 client.stopped.set()
-            for client in [*clients, health]:
+            for client in clients:
                 client.join()
                 client.report()
+            report_turns(before, turns(port))
 
 
 def main():
@@ -105,6 +133,7 @@ def main():
     parser.add_argument("--streams", type=int)
     parser.add_argument("--rate", type=float, default=20)
     parser.add_argument("--secs", type=float, default=20)
+    parser.add_argument("--rounds", type=int, default=1, help="of --beside")
     options = parser.parse_args()
     options.streams = options.streams or (1000 if options.beside else 2000)
     bench.build("http_load", "portico")

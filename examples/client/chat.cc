@@ -1,6 +1,8 @@
-// Chats with workers without a server between: portico_client does what a gateway does.
-//   portico_client_chat WORKER[,WORKER...] REQUEST_JSON [--stream | --cancel-after N] [--tokenizer-path DIR]
-// prints the answer, or a chunk a line. --cancel-after drops the stream after N chunks.
+// Asks workers without a server between: portico_client does what a gateway does.
+//   portico_client_chat WORKER[,WORKER...] REQUEST_JSON [--completion | --embeddings] [--stream | --cancel-after N]
+//       [--tokenizer-path DIR]
+// prints the answer, or a chunk a line: of a chat, or of what the flag says. --cancel-after drops the stream after N
+// chunks.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -21,11 +23,17 @@ int main(int argc, char** argv) {
   portico::ClientOptions options;
   std::string request;
   bool stream = false;
+  bool completion = false;
+  bool embeddings = false;
   int most = -1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--stream") {
       stream = true;
+    } else if (word == "--completion") {
+      completion = true;
+    } else if (word == "--embeddings") {
+      embeddings = true;
     } else if (word == "--cancel-after" && i + 1 < argc) {
       stream = true;
       most = std::atoi(argv[++i]);
@@ -46,12 +54,15 @@ int main(int argc, char** argv) {
   auto client = portico::Client::Connect(options);
   if (!client.ok()) return Fail(client.status());
   if (!stream) {
-    const auto answer = (*client)->ChatCompletion(request);
+    const auto answer = completion   ? (*client)->Completion(request)
+                        : embeddings ? (*client)->Embeddings(request)
+                                     : (*client)->ChatCompletion(request);
     if (!answer.ok()) return Fail(answer.status());
     std::printf("%s\n", answer->c_str());
     return 0;
   }
-  auto chunks = (*client)->ChatCompletionStream(request);
+  auto chunks =
+      completion ? (*client)->CompletionStream(request) : (*client)->ChatCompletionStream(request);
   if (!chunks.ok()) return Fail(chunks.status());
   for (int count = 0; count != most; ++count) {
     const auto chunk = (*chunks)->Receive();

@@ -72,10 +72,11 @@ std::string_view UnsaidCoding(std::string_view body) {
 // RFC 9110, 15.5.16: the answer says which codings are read.
 HttpResponse CodingRefused(const HttpRequest& request, const ApiContext& api,
                            std::string_view coding) {
-  HttpResponse response = ErrorResponse(
-      request, api, 415,
-      fmt::format("The body is encoded ({}), which this server does not read: send it as it is",
-                  coding));
+  HttpResponse response =
+      ErrorResponse(request, api, 415,
+                    fmt::format("The body is encoded ({}), which this server does not decode: send "
+                                "it without a content coding",
+                                coding));
   response.headers.emplace_back("accept-encoding", "identity");
   return response;
 }

@@ -3,52 +3,16 @@
 
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "parser/collector.h"
+#include "parser/odd_output_for_test.h"
 #include "parser/output_parser.h"
 #include "text/json.h"
 
 namespace portico::parser {
 namespace {
-
-struct OddOutput {
-  std::string_view family;
-  std::string_view text;
-  std::string_view expected;  // content|name(arguments)…; `…` behind an incomplete call
-};
-
-std::string ReadOdd(const OddOutput& odd, const ToolSet& tools,
-                    const std::vector<std::string_view>& pieces) {
-  OutputFormat format;
-  format.tools = FindToolFamily(odd.family);
-  if (format.tools->harmony) format.reasoning = FindReasoning(odd.family);
-  Collector out;
-  auto parser = OutputParser::Make(format, tools, &out);
-  for (const std::string_view piece : pieces) parser->Feed(piece);
-  parser->Finish();
-  std::string text = out.content + "|";
-  if (!out.reasoning.empty()) text += out.reasoning + "|";
-  for (const Collector::Call& call : out.calls) {
-    text += call.name + "(" + call.arguments + ")" + (call.complete ? "" : "…");
-  }
-  return text;
-}
-
-void ExpectAtEverySplit(const std::vector<OddOutput>& outputs, const ToolSet& tools = ToolSet()) {
-  for (const OddOutput& odd : outputs) {
-    SCOPED_TRACE(std::string(odd.family) + ": " + std::string(odd.text));
-    const std::string_view text = odd.text;
-    EXPECT_EQ(ReadOdd(odd, tools, {text}), odd.expected);
-    std::vector<std::string_view> bytes;
-    for (size_t i = 0; i < text.size(); ++i) {
-      bytes.push_back(text.substr(i, 1));
-      EXPECT_EQ(ReadOdd(odd, tools, {text.substr(0, i), text.substr(i)}), odd.expected)
-          << "split at " << i;
-    }
-    EXPECT_EQ(ReadOdd(odd, tools, bytes), odd.expected) << "byte by byte";
-  }
-}
 
 // CDATA was looked for at the beginning of each piece of a value, not of the value.
 TEST(OddOutputs, CdataBeginsAValueOrIsAPartOfIt) {
@@ -363,6 +327,27 @@ TEST(OddOutputs, ANameBehindOtherWordsIsAnother) {
        {"hermes", R"(<tool_call>{"name": "x.g", "arguments": {}}</tool_call>)",
         R"(<tool_call>{"name": "x.g", "arguments": {}}</tool_call>|)"}},
       tools);
+}
+
+// Of much white space at a value's end as much was kept as was left of it where the text was cut.
+TEST(OddOutputs, MuchWhiteSpaceBelongsToItsValue) {
+  const std::string space(5000, ' ');
+  const ToolSet tools;
+  for (const auto& [family, begin, end] :
+       {std::tuple("dots", "<dots_function_call><invoke name=\"f\"><parameter name=\"a\">x",
+                   "</parameter></invoke></dots_function_call>"),
+        std::tuple(
+            "beam",
+            " to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name=\"a\">x",
+            "</rfl:parameter><|call|>")}) {
+    const std::string text = begin + space + end;
+    const std::string expected = "|f({\"a\": \"x" + space + "\"})";
+    const OddOutput odd = {family, text, expected};
+    std::vector<std::string_view> bytes;
+    for (size_t i = 0; i < text.size(); ++i) bytes.push_back(std::string_view(text).substr(i, 1));
+    EXPECT_EQ(ReadOdd(odd, tools, {text}), expected) << family;
+    EXPECT_EQ(ReadOdd(odd, tools, bytes), expected) << family;
+  }
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ struct Request {
   bool translate = false;    // a transcription in English of what is said in another language
   Json stage_params;         // an object by stage, or null
   Json stage_sampling;       // sampling parameters by stage, checked; or null
-  Json sampling;             // of a speech: those of every stage that samples, checked; or null
+  // Of a speech or a transcription: those of every stage that samples, checked; or null.
+  Json sampling;
   std::vector<VoiceReference> references;  // for stages that take such
   Json speech_fields;  // what else of kSpeechFields the client says, by name, checked; or null
   Duration timeout = Duration::zero();  // zero: the pipeline's own

@@ -202,8 +202,7 @@ void Worker::ChangeLike(const Worker& other) {
   max_requests_.store(other.max_requests(), std::memory_order_relaxed);
   priority_.store(other.priority(), std::memory_order_relaxed);
   cost_.store(other.cost(), std::memory_order_relaxed);
-  if (other.paused_.load(std::memory_order_relaxed)) BeginPause();
-  if (const PauseDoubt doubt = other.pause_doubt(); doubt.number != 0) DoubtPause(doubt.reading);
+  LikePauseOf(other);
   NoteAsleep(other.asleep_.load(std::memory_order_relaxed));
   SetUpdating(other.updating_.load(std::memory_order_relaxed));
   const MutexLock lock(&mutex_);
@@ -229,9 +228,24 @@ void Worker::SetReport(const ReportedLoad& load) {
   report_.own_requests = requests();
 }
 
-bool Worker::BeginPause() {
+void Worker::LikePauseOf(const Worker& other) {
+  bool paused = false;
+  PauseReading reading = PauseReading::kInference;
+  PauseDoubt doubt;
+  {
+    const MutexLock lock(&other.mutex_);
+    paused = other.paused_.load(std::memory_order_relaxed);
+    reading = other.pause_reading_;
+    doubt = other.pause_doubt_;
+  }
+  if (paused) BeginPause(reading);
+  if (doubt.number != 0) DoubtPause(doubt.been_down);
+}
+
+bool Worker::BeginPause(PauseReading reading) {
   const MutexLock lock(&mutex_);
   pause_doubt_ = {};
+  pause_reading_ = reading;
   return paused_.exchange(true, std::memory_order_relaxed);
 }
 
@@ -242,11 +256,11 @@ void Worker::EndPause() {
   paused_.store(false, std::memory_order_relaxed);
 }
 
-void Worker::DoubtPause(PauseReading reading) {
+void Worker::DoubtPause(bool been_down) {
   const MutexLock lock(&mutex_);
   // It may have been told to go on meanwhile.
   if (!paused_.load(std::memory_order_relaxed)) return;
-  pause_doubt_ = {.number = ++pause_doubts_, .reading = reading};
+  pause_doubt_ = {.number = ++pause_doubts_, .reading = pause_reading_, .been_down = been_down};
 }
 
 PauseDoubt Worker::pause_doubt() const {

@@ -158,15 +158,18 @@ std::string_view ProtocolName(Protocol protocol);
 inline constexpr uint8_t kWeightsMemory = 1;
 inline constexpr uint8_t kCacheMemory = 2;
 
-// What tells whether a worker is paused that has not answered when it was told to.
+// What tells whether an HTTP worker is paused.
 enum class PauseReading : uint8_t {
   kIsPaused,    // vLLM's /is_paused
   kIsSleeping,  // vLLM's /is_sleeping
   kInference,   // /health_generate: what infers is not paused
 };
+// A worker that counts as paused and may not be: it has not answered when it was told to pause or to go on, or it has
+// been down since.
 struct PauseDoubt {
   uint64_t number = 0;  // 0: there is none
   PauseReading reading = PauseReading::kInference;
+  bool been_down = false;  // then one that has no way to tell is not paused
 };
 
 class Worker {
@@ -262,17 +265,20 @@ class Worker {
   // Its engine has been told to pause, or is being given other weights: that nothing comes from it is
   // no illness.
   bool held_back() const {
-    return paused_.load(std::memory_order_relaxed) || updating_.load(std::memory_order_relaxed) ||
+    return paused() || updating_.load(std::memory_order_relaxed) ||
            controls_.load(std::memory_order_relaxed) > 0;
   }
+  // As far as this gateway knows.
+  bool paused() const { return paused_.load(std::memory_order_relaxed); }
   // Its engine is told to pause. What it was before.
-  bool BeginPause();
+  bool BeginPause(PauseReading reading);
   // It goes on, with all its memory.
   void EndPause();
-  // It has not answered that it pauses: it counts as paused, as long as `reading` does not tell otherwise.
-  void DoubtPause(PauseReading reading);
+  // It counts as paused, if it does so now, until a reading tells otherwise.
+  void DoubtPause(bool been_down);
   PauseDoubt pause_doubt() const;
-  // What has been read, unless it has been told to pause or to go on since. True: that has ended the pause.
+  // What has been read, unless it has been told to pause or to go on since, or has been down. True: that has ended the
+  // pause.
   bool SettlePause(const PauseDoubt& doubt, bool paused);
   // Parts of its memory have been put to sleep, or back. True: none sleeps any more.
   void NoteAsleep(uint8_t memory) { asleep_.fetch_or(memory, std::memory_order_relaxed); }
@@ -317,6 +323,8 @@ class Worker {
   void SetCards(std::vector<ModelCard> cards);
 
  private:
+  void LikePauseOf(const Worker& other);
+
   const WorkerSpec spec_;
   const uint64_t number_;
   const std::string id_;
@@ -325,6 +333,7 @@ class Worker {
   std::vector<std::string> models_ ABSL_GUARDED_BY(mutex_);
   std::vector<ModelCard> cards_ ABSL_GUARDED_BY(mutex_);
   ReportedLoad report_ ABSL_GUARDED_BY(mutex_);
+  PauseReading pause_reading_ ABSL_GUARDED_BY(mutex_) = PauseReading::kInference;
   PauseDoubt pause_doubt_ ABSL_GUARDED_BY(mutex_);
   uint64_t pause_doubts_ ABSL_GUARDED_BY(mutex_) = 0;
   KvAddress kv_address_ ABSL_GUARDED_BY(mutex_);

@@ -52,10 +52,10 @@ TEST(WorkerTest, HasANumberOfItsOwn) {
 TEST(WorkerTest, APauseWhoseAnswerIsLostCountsUntilAReadingTellsOtherwise) {
   // It counted until the worker was told to go on, though it had never been paused.
   Worker worker(*ParseWorkerUrl("http://a:1"));
-  EXPECT_FALSE(worker.BeginPause());
+  EXPECT_FALSE(worker.BeginPause(PauseReading::kIsSleeping));
   worker.NoteAsleep(kWeightsMemory);
   EXPECT_EQ(worker.pause_doubt().number, 0u);
-  worker.DoubtPause(PauseReading::kIsSleeping);
+  worker.DoubtPause(false);
   const PauseDoubt doubt = worker.pause_doubt();
   EXPECT_NE(doubt.number, 0u);
   EXPECT_EQ(doubt.reading, PauseReading::kIsSleeping);
@@ -65,8 +65,8 @@ TEST(WorkerTest, APauseWhoseAnswerIsLostCountsUntilAReadingTellsOtherwise) {
   EXPECT_TRUE(worker.NoteAwake(0));
   EXPECT_FALSE(worker.SettlePause(doubt, false));
 
-  worker.BeginPause();
-  worker.DoubtPause(PauseReading::kIsPaused);
+  worker.BeginPause(PauseReading::kIsPaused);
+  worker.DoubtPause(false);
   EXPECT_FALSE(worker.SettlePause(worker.pause_doubt(), true));
   EXPECT_TRUE(worker.held_back());
   EXPECT_EQ(worker.pause_doubt().number, 0u);
@@ -74,19 +74,31 @@ TEST(WorkerTest, APauseWhoseAnswerIsLostCountsUntilAReadingTellsOtherwise) {
 
 TEST(WorkerTest, AReadingFromBeforeAnotherPauseDoesNotEndThatOne) {
   Worker worker(*ParseWorkerUrl("http://a:1"));
-  worker.BeginPause();
-  worker.DoubtPause(PauseReading::kIsPaused);
+  worker.BeginPause(PauseReading::kIsPaused);
+  worker.DoubtPause(false);
   const PauseDoubt first = worker.pause_doubt();
-  EXPECT_TRUE(worker.BeginPause());
+  EXPECT_TRUE(worker.BeginPause(PauseReading::kIsPaused));
   EXPECT_FALSE(worker.SettlePause(first, false));
   EXPECT_TRUE(worker.held_back());
-  worker.DoubtPause(PauseReading::kIsPaused);
+  worker.DoubtPause(false);
   EXPECT_FALSE(worker.SettlePause(first, false));
   EXPECT_TRUE(worker.held_back());
   worker.EndPause();
-  worker.DoubtPause(PauseReading::kIsPaused);  // of the pause that is over
+  worker.DoubtPause(false);  // of the pause that is over
   EXPECT_EQ(worker.pause_doubt().number, 0u);
   EXPECT_FALSE(worker.held_back());
+}
+
+TEST(WorkerTest, ARankThatIsNewIsInTheDoubtOfItsServer) {
+  Worker first(*ParseWorkerUrl("http://a:1"));
+  first.BeginPause(PauseReading::kIsPaused);
+  first.DoubtPause(true);
+  Worker second(*ParseWorkerUrl("http://a:1"));
+  second.ChangeLike(first);
+  EXPECT_TRUE(second.held_back());
+  EXPECT_NE(second.pause_doubt().number, 0u);
+  EXPECT_EQ(second.pause_doubt().reading, PauseReading::kIsPaused);
+  EXPECT_TRUE(second.pause_doubt().been_down);
 }
 
 TEST(BreakerTest, OpensAfterItsFailuresAndLetsOneTrialThrough) {

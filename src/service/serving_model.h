@@ -18,8 +18,10 @@
 #include "message/judge_tokens.h"
 #include "service/output/output_format.h"
 #include "service/plan/request_cost.h"
+#include "service/plan/step_pace.h"
 #include "template/chat_template.h"
 #include "tokenizer/cache/conversation_cache.h"
+#include "tokenizer/long_text.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {
@@ -88,9 +90,11 @@ struct ServingModel {
   std::unique_ptr<Engine> engine;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<ConversationCache> conversation_cache;  // null: every prompt is encoded whole
+  std::shared_ptr<const LongTextEncoder> long_texts;      // null: plans encode long texts whole
   std::shared_ptr<const ChatTemplate> chat_template;      // null: the model has none
-  std::string chat_template_error;                        // why there is none, for the refusal
-  ModelOutputFormat output;                               // how its output is read
+  std::unique_ptr<StepPace> render_pace = std::make_unique<StepPace>();  // what that takes
+  std::string chat_template_error;     // why there is none, for the refusal
+  ModelOutputFormat output;            // how its output is read
   bool forward_unknown_tools = false;  // calls of tools that nobody offered are calls too
   // With which answers end: the model's and the tokenizer's (service/plan/end_tokens.h).
   std::vector<TokenId> end_token_ids;

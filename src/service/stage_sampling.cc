@@ -51,8 +51,9 @@ Status AddHeard(const pipeline::HeardPart& part, const pipeline::Request& reques
   const std::vector<std::string>& marks = request.clip_marks;
   if (marks.empty()) return OkStatus();
   if (part.clip < 0 || static_cast<size_t>(part.clip) >= marks.size()) {
-    return Error(StatusCode::kInternal, fmt::format("a stage has heard sound {} of a chat with {}",
-                                                    part.clip + int64_t{1}, marks.size()));
+    return Error(StatusCode::kInternal,
+                 fmt::format("a stage transcribed audio {} of a chat with {}",
+                             part.clip + int64_t{1}, marks.size()));
   }
   std::string& text = (*heard)[marks[static_cast<size_t>(part.clip)]];
   if (!text.empty()) text += ' ';

@@ -99,7 +99,7 @@ StatusOr<std::shared_ptr<const Template>> ChatTemplate::Choose(const Request& re
   if (auto found = named("default")) return found;
   if (templates_.empty()) {
     return InvalidArgument("chat_template",
-                           "the model has no chat template, and the request brings none");
+                           "the model has no chat template, and the request has none");
   }
   std::string names;
   for (const auto& [key, value] : templates_) names.append(names.empty() ? "" : ", ").append(key);

@@ -101,20 +101,7 @@ void BatchTokenizer::Run(std::span<const std::string_view> texts, const Options&
     unit->status = tokenizer_->EncodeWith(text, options, &unit->ids);
     return;
   }
-  Options plain = options;
-  plain.add_special_tokens = false;
-  size_t guard = unit->begin > 0 && seams_->needs_guard() ? 1 : 0;
-  size_t dropped = 0;
-  if (guard == 1) {
-    std::vector<TokenId> ids;
-    unit->status = tokenizer_->EncodeWith(text.substr(unit->begin - 1, 1), plain, &ids);
-    if (!unit->status.ok()) return;
-    dropped = ids.size();
-  }
-  size_t begin = unit->begin - guard;
-  unit->status = tokenizer_->EncodeWith(text.substr(begin, unit->end - begin), plain, &unit->ids);
-  if (!unit->status.ok()) return;
-  unit->ids.erase(unit->ids.begin(), unit->ids.begin() + static_cast<ptrdiff_t>(dropped));
+  unit->status = seams_->EncodePart(*tokenizer_, text, unit->begin, unit->end, options, &unit->ids);
 }
 
 StatusOr<std::vector<std::vector<TokenId>>> BatchTokenizer::EncodeIds(

@@ -15,6 +15,7 @@
 
 #include "base/source_dir_for_test.h"
 #include "text/utf8.h"
+#include "tokenizer/long_text.h"
 #include "tokenizer/split/seams.h"
 #include "tokenizer/test_tokenizers.h"
 #include "tokenizer/tokenizer.h"
@@ -70,6 +71,10 @@ void ExpectSameIds(const std::shared_ptr<const Tokenizer>& tokenizer, const std:
       BatchTokenizer batch(tokenizer, &pool, {.long_text = 1, .unit = 1 + (*random)() % 200});
       std::vector<TokenId> ids;
       ASSERT_TRUE(batch.EncodeIds(text, options, &ids).ok());
+      ASSERT_EQ(ids, want);
+      const LongTextEncoder long_texts(tokenizer, 1 + (*random)() % 200);
+      ids.clear();
+      ASSERT_TRUE(long_texts.Encode(text, special, [] { return OkStatus(); }, &ids).ok());
       ASSERT_EQ(ids, want);
     }
   }

@@ -45,23 +45,34 @@ async def run_server(pipeline_config: str | os.PathLike | Mapping | None = None,
 
 
 async def _run(command: list[str]) -> None:
-    process = await asyncio.create_subprocess_exec(*command, start_new_session=True)
     loop = asyncio.get_running_loop()
-    caught = []
+    process, ended, caught = None, False, []
+
+    def end():
+        nonlocal ended
+        ended = True
+        if process:
+            process.send_signal(signal.SIGTERM)
+
+    # Before the server starts: it may answer before this coroutine goes on.
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
-            loop.add_signal_handler(number, process.send_signal, signal.SIGTERM)
+            loop.add_signal_handler(number, end)
             caught.append(number)
         except (ValueError, RuntimeError, NotImplementedError):
             pass  # not the main thread
     try:
+        process = await asyncio.create_subprocess_exec(*command, start_new_session=True)
+        if ended:
+            end()
         status = await process.wait()
     except asyncio.CancelledError:
-        process.terminate()
-        await process.wait()
+        if process:
+            process.terminate()
+            await process.wait()
         raise
     finally:
         for number in caught:
             loop.remove_signal_handler(number)
-    if status:
+    if status and not (ended and status == -signal.SIGTERM):  # it may not handle the signal yet
         raise subprocess.CalledProcessError(status, command)

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "router/fleet/answer_field.h"
 #include "text/json.h"
 
 namespace portico::api {
@@ -13,6 +14,7 @@ enum class UnitedAs : unsigned char {
   kEachThatSays,  // only of answers that say; nothing if none does
   kSum,           // null if one does not say
   kWhatAllSay,    // null if they differ, or one does not say
+  kEachInOrder,   // their lists in one; null if one has none
 };
 
 struct UnitedField {
@@ -24,23 +26,18 @@ struct UnitedField {
 constexpr UnitedField kUnitedFields[] = {{"/is_paused", "is_paused", UnitedAs::kEachSaysYes},
                                          {"/is_sleeping", "is_sleeping", UnitedAs::kEachSaysYes},
                                          {"/get_world_size", "world_size", UnitedAs::kSum},
+                                         {"/load", "server_load", UnitedAs::kSum},
+                                         {"/collective_rpc", "results", UnitedAs::kEachInOrder},
                                          {"/weight_info", "weight_version", UnitedAs::kWhatAllSay},
                                          {"/weight_checker", "match", UnitedAs::kEachThatSays}};
 
-// World sizes beyond it are nonsense, and their sum must not overflow.
-constexpr int64_t kMaxWorldSize = int64_t{1} << 32;
-
-std::optional<Json> Said(std::string_view answer, std::string_view name) {
-  StatusOr<Json> json = Json::Parse(answer);
-  if (!json.ok() || !json->is_object()) return std::nullopt;
-  const Json* said = json->Find(name);
-  return said == nullptr ? std::nullopt : std::optional(*said);
-}
+// Sizes and loads beyond it are nonsense, and their sum must not overflow.
+constexpr int64_t kMaxPart = int64_t{1} << 32;
 
 Json SumOf(const std::vector<std::optional<Json>>& said) {
   int64_t sum = 0;
   for (const auto& one : said) {
-    if (!one || !one->is_int() || one->as_int() < 0 || one->as_int() > kMaxWorldSize) return {};
+    if (!one || !one->is_int() || one->as_int() < 0 || one->as_int() > kMaxPart) return {};
     sum += one->as_int();
   }
   return sum;
@@ -53,10 +50,20 @@ Json WhatAllSay(const std::vector<std::optional<Json>>& said) {
   return said.empty() ? Json() : *said.front();
 }
 
+Json EachInOrder(const std::vector<std::optional<Json>>& said) {
+  JsonArray all;
+  for (const auto& one : said) {
+    if (!one || !one->is_array()) return {};
+    all.insert(all.end(), one->as_array().begin(), one->as_array().end());
+  }
+  return all;
+}
+
 // Nothing: the answer has no such field.
 std::optional<Json> Unite(UnitedAs as, const std::vector<std::optional<Json>>& said) {
   if (as == UnitedAs::kSum) return SumOf(said);
   if (as == UnitedAs::kWhatAllSay) return WhatAllSay(said);
+  if (as == UnitedAs::kEachInOrder) return EachInOrder(said);
   bool all = true;
   bool any_says = false;
   for (const auto& one : said) {
@@ -75,7 +82,8 @@ void WriteUnited(std::string_view path, const std::vector<std::string_view>& ans
   for (const UnitedField& field : kUnitedFields) {
     if (field.path != path) continue;
     std::vector<std::optional<Json>> said;
-    for (const std::string_view answer : answers) said.push_back(Said(answer, field.name));
+    for (const std::string_view answer : answers)
+      said.push_back(router::FieldOfAnswer(answer, field.name));
     if (const auto united = Unite(field.as, said)) writer->Key(field.name).Raw(united->Dump());
   }
 }

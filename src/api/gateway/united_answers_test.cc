@@ -36,6 +36,19 @@ TEST(UnitedAnswersTest, TheWorldIsAsLargeAsThoseOfAllWorkersTogether) {
   }
 }
 
+TEST(UnitedAnswersTest, TheLoadIsThatOfAllServersTogether) {
+  EXPECT_EQ(United("/load", {R"({"server_load":3})", R"({"server_load":0})"}),
+            R"({"server_load":3})");
+  EXPECT_EQ(United("/load", {R"({"server_load":3})", "{}"}), R"({"server_load":null})");
+}
+
+TEST(UnitedAnswersTest, TheResultsOfACallOfAllRanksAreThoseOfEachServerInOrder) {
+  EXPECT_EQ(United("/collective_rpc", {R"({"results":[1,{"a":null}]})", R"({"results":[null]})"}),
+            R"({"results":[1,{"a":null},null]})");
+  // vLLM's answer to a call that returns nothing has no body.
+  EXPECT_EQ(United("/collective_rpc", {R"({"results":[1]})", ""}), R"({"results":null})");
+}
+
 TEST(UnitedAnswersTest, TheVersionOfTheWeightsIsOneIfAllHaveIt) {
   EXPECT_EQ(
       United("/weight_info", {R"({"weight_version":"7"})", R"({"weight_version":"7","a":1})"}),

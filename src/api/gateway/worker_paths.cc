@@ -11,6 +11,7 @@ constexpr std::string_view kForAll[] = {"/abort_request",
                                         "/add_external_corpus",
                                         "/begin_weight_update",
                                         "/clear_hicache_storage_backend",
+                                        "/collective_rpc",
                                         "/configure_logging",
                                         "/continue_generation",
                                         "/destroy_weights_update_group",
@@ -29,6 +30,7 @@ constexpr std::string_view kForAll[] = {"/abort_request",
                                         "/is_paused",
                                         "/is_sleeping",
                                         "/list_external_corpora",
+                                        "/load",
                                         "/load_lora_adapter",
                                         "/load_lora_adapter_from_tensors",
                                         "/pause",
@@ -98,7 +100,9 @@ constexpr std::string_view kForOne[] = {"/classify",
 // For one too, and operators' own.
 constexpr std::string_view kWeightsByName = "/get_weights_by_name";
 
-constexpr std::string_view kOfOneServer[] = {"/get_remote_instance_transfer_engine_info",
+constexpr std::string_view kOfOneServer[] = {"/fault_tolerance/apply",
+                                             "/fault_tolerance/status",
+                                             "/get_remote_instance_transfer_engine_info",
                                              "/init_weights_send_group_for_remote_instance",
                                              "/is_scaling_elastic_ep",
                                              "/pd_role_switch",
@@ -108,6 +112,7 @@ constexpr std::string_view kOfOneServer[] = {"/get_remote_instance_transfer_engi
 constexpr std::string_view kDumper = "/dumper/";
 
 constexpr std::string_view kOthers[] = {"/abort_requests",
+                                        "/collective_rpc",
                                         "/embed",
                                         "/finish_weight_update",
                                         "/generative_scoring",
@@ -116,8 +121,11 @@ constexpr std::string_view kOthers[] = {"/abort_requests",
                                         "/init_weight_transfer_engine",
                                         "/invocations",
                                         "/is_paused",
+                                        "/fault_tolerance/apply",
+                                        "/fault_tolerance/status",
                                         "/is_scaling_elastic_ep",
                                         "/is_sleeping",
+                                        "/load",
                                         "/pause",
                                         "/pooling",
                                         "/reset_encoder_cache",
@@ -138,10 +146,15 @@ constexpr std::string_view kOthers[] = {"/abort_requests",
                                         "/weight_checker",
                                         "/weight_info"};
 
-constexpr std::string_view kReadings[] = {
-    "/get_hicache_l3_cache_layout", "/get_internal_state", "/get_world_size",
-    "/hicache/storage-backend",     "/is_paused",          "/is_sleeping",
-    "/list_external_corpora",       "/weight_info"};
+constexpr std::string_view kReadings[] = {"/get_hicache_l3_cache_layout",
+                                          "/get_internal_state",
+                                          "/get_world_size",
+                                          "/hicache/storage-backend",
+                                          "/is_paused",
+                                          "/is_sleeping",
+                                          "/list_external_corpora",
+                                          "/load",
+                                          "/weight_info"};
 
 template <size_t N>
 bool IsAmong(std::string_view path, const std::string_view (&paths)[N]) {

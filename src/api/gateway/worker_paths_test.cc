@@ -52,16 +52,24 @@ TEST(WorkerPathsTest, ASessionIsForAllWorkersAndForClients) {
   EXPECT_EQ(RecipientsOf("/generate/"), Recipients::kNone);
 }
 
+TEST(WorkerPathsTest, WhatConcernsTheRanksOfOneServerIsItsOwn) {
+  for (const char* path : {"/scale_elastic_ep", "/fault_tolerance/apply", "/dumper/x"}) {
+    EXPECT_EQ(RecipientsOf(path), Recipients::kItself) << path;
+    EXPECT_TRUE(IsControlPath(path)) << path;
+  }
+}
+
 TEST(WorkerPathsTest, VllmsUpdateOfWeightsIsForAllWorkersAndForOperators) {
   for (const char* path :
        {"/abort_requests", "/init_weight_transfer_engine", "/start_weight_update",
         "/start_draft_weight_update", "/update_weights", "/finish_weight_update", "/weight_checker",
-        "/reset_mm_cache", "/reset_encoder_cache"}) {
+        "/reset_mm_cache", "/reset_encoder_cache", "/collective_rpc"}) {
     EXPECT_EQ(RecipientsOf(path), Recipients::kAll) << path;
     EXPECT_TRUE(IsControlPath(path)) << path;
     EXPECT_FALSE(GetOnlyReads(path)) << path;
   }
-  for (const char* path : {"/is_paused", "/is_sleeping", "/get_world_size", "/weight_info"}) {
+  for (const char* path :
+       {"/is_paused", "/is_sleeping", "/get_world_size", "/load", "/weight_info"}) {
     EXPECT_EQ(RecipientsOf(path), Recipients::kAll) << path;
     EXPECT_TRUE(IsControlPath(path)) << path;
     EXPECT_TRUE(GetOnlyReads(path)) << path;

@@ -70,6 +70,7 @@ void WriteWorker(const Worker& worker, JsonWriter* writer, bool added = false) {
   writer->Key("is_healthy").Bool(worker.health() == router::Health::kHealthy);
   writer->Key("status").String(router::HealthName(worker.health()));
   writer->Key("draining").Bool(worker.draining());
+  writer->Key("paused").Bool(worker.paused());
   writer->Key("circuit_breaker").String(router::BreakerStateName(worker.breaker().state()));
   writer->Key("load").Int(worker.requests());
   writer->Key("prefill_tokens").Int(worker.tokens());

@@ -51,8 +51,8 @@ struct TokenizeApi : TextApi {
     PORTICO_RETURN_IF_ERROR(PassGate(context.gate, work));
     for (const std::string& prompt : request.prompts) {
       PORTICO_RETURN_IF_ERROR(PassGate(context.gate, 0));
-      PORTICO_RETURN_IF_ERROR(
-          model->tokenizer->TryEncode(prompt, request.add_special_tokens, &tokens.emplace_back()));
+      PORTICO_RETURN_IF_ERROR(EncodeText(*model, prompt, request.add_special_tokens, context.gate,
+                                         &tokens.emplace_back()));
     }
     return sglang::TokenizeBody(tokens, request.is_list, model->engine->info().context_length);
   }

@@ -1,6 +1,8 @@
 #include "app/client/portico_client.h"
 
 #include <future>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -14,7 +16,17 @@
 namespace portico {
 namespace {
 
-constexpr std::string_view kPath = "/v1/chat/completions";
+constexpr std::string_view kChatPath = "/v1/chat/completions";
+constexpr std::string_view kCompletionPath = "/v1/completions";
+constexpr std::string_view kEmbeddingPath = "/v1/embeddings";
+
+// A whole answer is not asked for in chunks.
+Status CheckNoStream(const std::string& request) {
+  if (request.find("\"stream\"") == std::string::npos) return OkStatus();
+  const auto parsed = Json::Parse(request);
+  if (!parsed.ok() || !parsed->is_object() || !parsed->GetBool("stream", false)) return OkStatus();
+  return InvalidArgument("stream", "stream must be false or absent where a whole answer is wanted");
+}
 
 // The body with "stream": true, all else as it came.
 StatusOr<std::string> AskForStream(const std::string& request) {
@@ -103,20 +115,38 @@ class GatewayClient final : public Client {
   }
 
   StatusOr<std::string> ChatCompletion(const std::string& request) override {
-    return Send(request, /*whole=*/true)->Await();
+    return Whole(kChatPath, request);
   }
-
   StatusOr<std::unique_ptr<ClientStream>> ChatCompletionStream(
       const std::string& request) override {
-    PORTICO_ASSIGN_OR_RETURN(std::string body, AskForStream(request));
-    return std::make_unique<Stream>(Send(std::move(body), /*whole=*/false));
+    return Chunks(kChatPath, request);
+  }
+  StatusOr<std::string> Completion(const std::string& request) override {
+    return Whole(kCompletionPath, request);
+  }
+  StatusOr<std::unique_ptr<ClientStream>> CompletionStream(const std::string& request) override {
+    return Chunks(kCompletionPath, request);
+  }
+  StatusOr<std::string> Embeddings(const std::string& request) override {
+    return Whole(kEmbeddingPath, request);
   }
 
  private:
-  std::unique_ptr<LocalAnswer> Send(std::string body, bool whole) {
+  StatusOr<std::string> Whole(std::string_view path, const std::string& request) {
+    PORTICO_RETURN_IF_ERROR(CheckNoStream(request));
+    return Send(path, request, /*whole=*/true)->Await();
+  }
+
+  StatusOr<std::unique_ptr<ClientStream>> Chunks(std::string_view path,
+                                                 const std::string& request) {
+    PORTICO_ASSIGN_OR_RETURN(std::string body, AskForStream(request));
+    return std::make_unique<Stream>(Send(path, std::move(body), /*whole=*/false));
+  }
+
+  std::unique_ptr<LocalAnswer> Send(std::string_view path, std::string body, bool whole) {
     net::HttpRequest request;
     request.method = "POST";
-    request.path = std::string(kPath);
+    request.path = std::string(path);
     request.headers.emplace_back("content-type", "application/json");
     request.body = std::move(body);
     return LocalAnswer::Start(shard_, std::move(request),

@@ -48,6 +48,11 @@ class Client {
   // The same with `stream`. Errors of the request come from Receive().
   virtual StatusOr<std::unique_ptr<ClientStream>> ChatCompletionStream(
       const std::string& request) = 0;
+  // Likewise of POST /v1/completions.
+  virtual StatusOr<std::string> Completion(const std::string& request) = 0;
+  virtual StatusOr<std::unique_ptr<ClientStream>> CompletionStream(const std::string& request) = 0;
+  // Likewise of POST /v1/embeddings.
+  virtual StatusOr<std::string> Embeddings(const std::string& request) = 0;
 };
 
 }  // namespace portico

@@ -83,6 +83,7 @@ StatusOr<std::unique_ptr<GatewayService>> GatewayService::Start(GatewayServiceOp
   std::vector<net::Shard*> shards;
   for (int i = 0; i < ShardCount(options.shards); ++i) {
     service->shards_.push_back(std::make_unique<net::Shard>(i));
+    service->shards_.back()->CountTurns(service->registry_);
     shards.push_back(service->shards_.back().get());
     service->gateway_shards_.push_back(
         std::make_unique<router::GatewayShard>(*shards.back(), *service->gateway_));

@@ -302,6 +302,14 @@ void TokenFronts::AskLoad(const router::WorkerPtr& worker, Duration timeout, Loa
   });
 }
 
+void TokenFronts::AskPaused(const router::WorkerPtr& worker, Duration timeout, PausedDone done) {
+  auto entry = EntryOf(worker);
+  if (!entry.ok()) return done(entry.status());
+  GrpcEngine& engine = entry->front->engine();
+  engine.FetchPaused(timeout, [front = entry->front, done = std::move(done)](
+                                  StatusOr<bool> paused) mutable { done(std::move(paused)); });
+}
+
 StatusOr<std::unique_ptr<net::HttpCall>> TokenFronts::Start(const router::Worker& worker,
                                                             net::Shard& shard,
                                                             net::HttpRequest request,

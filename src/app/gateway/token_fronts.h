@@ -48,6 +48,7 @@ class TokenFronts final : public router::TokenWorkers {
   void Probe(const router::WorkerPtr& worker, bool fresh, Duration timeout,
              ProbeDone done) override;
   void AskLoad(const router::WorkerPtr& worker, Duration timeout, LoadDone done) override;
+  void AskPaused(const router::WorkerPtr& worker, Duration timeout, PausedDone done) override;
   StatusOr<std::unique_ptr<net::HttpCall>> Start(const router::Worker& worker, net::Shard& shard,
                                                  net::HttpRequest request,
                                                  net::HttpCallEvents& events) override;

@@ -88,7 +88,10 @@ std::string TopTable::Render(std::string_view url, const Json& answer, TimePoint
     rate += own;
     const Json* const load = worker.Find("reported_load");
     const bool draining = worker.GetBool("draining", false);
-    rows.push_back({id, Plain(worker.GetString("status")) + (draining ? ", draining" : ""),
+    const bool paused = worker.GetBool("paused", false);
+    rows.push_back({id,
+                    Plain(worker.GetString("status")) + (draining ? ", draining" : "") +
+                        (paused ? ", paused" : ""),
                     Plain(worker.GetString("circuit_breaker")), Figure(&worker, "load"),
                     known ? fmt::format("{:.1f}", own) : "-", Figure(load, "running_requests"),
                     Figure(load, "waiting_requests"), Share(load, "token_usage"),

@@ -43,8 +43,8 @@ StatusOr<std::string> FindBeside(const char* installed, const char* in_tree) {
   for (const fs::path& place : places) {
     if (fs::exists(place, ignored)) return fs::weakly_canonical(place).string();
   }
-  return Error(StatusCode::kNotFound,
-               fmt::format("{} is not beside this program", fs::path(in_tree).filename().string()));
+  return Error(StatusCode::kNotFound, fmt::format("{} is not in the folder of this program",
+                                                  fs::path(in_tree).filename().string()));
 }
 
 StatusOr<std::unique_ptr<Engine>> MakeMock(const ModelOptions& options, const std::string& path,
@@ -216,8 +216,9 @@ void CompareVocabularies(const ServingModel& model) {
 StatusOr<std::string> DemoModelPath() {
   auto config = FindBeside("../share/portico/models/demo/config.json", "models/demo/config.json");
   if (config.ok()) return fs::path(*config).parent_path().string();
-  return Error(StatusCode::kNotFound,
-               "the demo model is not beside this program; name a model with --model-path");
+  return Error(
+      StatusCode::kNotFound,
+      "the demo model is not in the folder of this program; name a model with --model-path");
 }
 
 Status CheckBeforeLoading(const ModelOptions& options) {
@@ -277,6 +278,7 @@ StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& opti
     model->tokenizer_path = like->tokenizer_path;
     model->tokenizer = like->tokenizer;
     model->conversation_cache = like->conversation_cache;
+    model->long_texts = like->long_texts;
     model->chat_template = like->chat_template;
     model->chat_template_error = like->chat_template_error;
     model->joins_pairs = like->joins_pairs;

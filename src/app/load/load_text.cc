@@ -52,7 +52,7 @@ void LoadTemplates(TokenizerConfig config, ServingModel* model) {
   std::string plain = TakePlainPairTemplate(&config);
   const std::vector<std::pair<std::string, std::string>>& templates = config.chat_templates;
   if (templates.empty()) {
-    model->chat_template_error = "none is beside its tokenizer";
+    model->chat_template_error = "its tokenizer has none";
   } else if (auto parsed = ChatTemplate::FromTemplates(templates, config.NamedSpecialTokens());
              parsed.ok()) {
     model->chat_template = *std::move(parsed);
@@ -87,6 +87,7 @@ Status LoadText(const ModelOptions& options, const TokenizerSource& source, Serv
   }
   model->tokenizer = *std::move(tokenizer);
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
+  model->long_texts = std::make_shared<LongTextEncoder>(model->tokenizer);
   if (const std::string& note = model->tokenizer->pipeline().parts().added_tokens_note;
       !note.empty()) {
     LogInfo("model `{}`: the added tokens are those of the tokenizer's file alone: {}", model->id,

@@ -16,8 +16,8 @@ void LogTemplateFacts(const ServingModel& model) {
   }
   if (!moves_system || model.joins_pairs) return;
   LogInfo(
-      "model `{}`: a system message that its chat template leaves out goes before the first user "
-      "message",
+      "model `{}`: its chat template omits a leading system message; the server prepends it to the "
+      "first user message",
       model.id);
 }
 

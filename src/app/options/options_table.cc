@@ -254,8 +254,9 @@ constexpr Option kTable[] = {
      .name = "allowed-host",
      .member = &ServeOptions::allowed_host,
      .metavar = "NAMES",
-     .help = "Host names, separated by commas, that requests may address beside localhost and the "
-             "loopback addresses if --host is one of these; * for all.",
+     .help =
+         "Host names, separated by commas, that requests may address if --host is localhost or a "
+         "loopback address, in addition to those; * for all.",
      .shown_default = "none"},
     {.group = "Serving",
      .name = "enable-metrics",
@@ -316,7 +317,7 @@ constexpr Option kTable[] = {
      .name = "pipeline",
      .member = &ServeOptions::pipeline,
      .metavar = "FILE",
-     .help = "PipelineConfig (YAML or JSON) to run beside the models.",
+     .help = "PipelineConfig (YAML or JSON) to run next to the models.",
      .shown_default = "none"},
     {.group = "Serving",
      .name = "drain-timeout",

@@ -88,8 +88,9 @@ constexpr RouteOption kDoors[] = {
      .name = "allowed-host",
      .member = &RouteOptions::allowed_host,
      .metavar = "NAMES",
-     .help = "Host names, separated by commas, that requests may address beside localhost and the "
-             "loopback addresses if --host is one of these; * for all."},
+     .help =
+         "Host names, separated by commas, that requests may address if --host is localhost or a "
+         "loopback address, in addition to those; * for all."},
     {.group = "Workers",
      .name = "worker-urls",
      .member = &RouteOptions::worker_urls,

@@ -211,6 +211,7 @@ StatusOr<std::unique_ptr<HttpService>> HttpService::Make(const ServeOptions& opt
   std::unique_ptr<HttpService> service(new HttpService(options));
   for (int i = 0; i < ShardCount(options); ++i) {
     auto shard = std::make_unique<net::Shard>(i);
+    shard->CountTurns(service->registry_);
     auto context = std::make_unique<api::ShardContext>(*shard, service->api_);
     service->api_.shards.push_back(context.get());
     service->contexts_.push_back(std::move(context));

@@ -151,7 +151,7 @@ Status ServeSglangOverHttp(const ServeOptions& options, std::string_view why,
   LogWarning("{}", why);
   LogWarning(
       "falling back: SGLang's own server answers, on port {} of this machine, and Portico is a "
-      "gateway before it. Its Python is on the path of every request, and there is no gRPC.",
+      "gateway in front of it. Its Python is on the path of every request, and there is no gRPC.",
       port);
   WorkerProcesses workers({CommandOf(options, path, port)});
   const Status ran = RunGateway(GatewayOf(options, why, port), nullptr, "", signals,

@@ -74,6 +74,8 @@ class GrpcEngine final : public Engine {
   // come with their length, which is that of a vector it is asked for.
   void FetchFacts(Duration timeout, absl::AnyInvocable<void(StatusOr<TokenWorkerFacts>)> done);
   void FetchLoad(Duration timeout, absl::AnyInvocable<void(StatusOr<TokenWorkerLoad>)> done);
+  // Whether the worker's engine is paused. UNIMPLEMENTED: it cannot say it.
+  void FetchPaused(Duration timeout, absl::AnyInvocable<void(StatusOr<bool>)> done);
   void CheckHealth(Duration timeout, absl::AnyInvocable<void(Status)> done);
   // Follows what the worker's cache takes in and lets go, until Stop(). Once. `listener` is called on the first shard.
   void FollowKvEvents(KvListener listener);
@@ -96,7 +98,7 @@ class GrpcEngine final : public Engine {
   net::Headers Metadata(const TraceContext& trace = {}) const;
   // Starts a unary call from any thread.
   void Ask(const TokenWire& wire, std::string_view method, std::string request, Duration timeout,
-           absl::AnyInvocable<void(StatusOr<std::string>)> done);
+           absl::AnyInvocable<void(StatusOr<std::string>)> done, bool streams = false);
   // Asks in the protocol that is `tried` behind `first`.
   void AskHealth(size_t first, size_t tried, Duration timeout, HealthDone done);
   void AskServerInfo(std::shared_ptr<FactsVisit> visit);

@@ -30,14 +30,16 @@ struct GrpcEngine::FactsVisit {
 };
 
 void GrpcEngine::Ask(const TokenWire& wire, std::string_view method, std::string request,
-                     Duration timeout, absl::AnyInvocable<void(StatusOr<std::string>)> done) {
+                     Duration timeout, absl::AnyInvocable<void(StatusOr<std::string>)> done,
+                     bool streams) {
   net::Shard& shard = *options_.shards.front();
   shard.Post([this, &shard, path = fmt::format("/{}/{}", wire.service(), method),
-              request = std::move(request), timeout, done = std::move(done)]() mutable {
+              request = std::move(request), timeout, done = std::move(done), streams]() mutable {
     if (stopped_.load(std::memory_order_acquire)) {
       return done(Error(StatusCode::kUnavailable, "the engine has stopped"));
     }
-    LaneOf(shard).unary.Start(std::move(path), Metadata(), request, timeout, std::move(done));
+    LaneOf(shard).unary.Start(std::move(path), Metadata(), request, timeout, std::move(done),
+                              streams);
   });
 }
 
@@ -133,6 +135,20 @@ void GrpcEngine::FetchLoad(Duration timeout,
        done = std::move(done)](const StatusOr<std::string>& bytes) mutable {
         done(bytes.ok() ? wire.DecodeLoads(*bytes, rank) : bytes.status());
       });
+}
+
+void GrpcEngine::FetchPaused(Duration timeout, absl::AnyInvocable<void(StatusOr<bool>)> done) {
+  const TokenWire& wire = this->wire();
+  const std::string_view method = wire.state_method();
+  if (method.empty()) {
+    return done(Error(StatusCode::kUnimplemented, "the protocol has no state of the engine"));
+  }
+  Ask(
+      wire, method, "", timeout,
+      [&wire, done = std::move(done)](const StatusOr<std::string>& bytes) mutable {
+        done(bytes.ok() ? wire.DecodePaused(*bytes) : bytes.status());
+      },
+      true);
 }
 
 void GrpcEngine::FetchTokenizer(Duration timeout,

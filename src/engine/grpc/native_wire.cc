@@ -19,7 +19,7 @@ namespace native_pb = ::sglang::runtime::v1;
 Status FillNativeSampling(const GenerateRequest& request, native_pb::SamplingParams* out) {
   const SamplingParams& sampling = *request.sampling;
   if (!sampling.logit_bias.empty()) {
-    return InvalidArgument("logit_bias", "logit_bias: this model's workers take none");
+    return InvalidArgument("logit_bias", "logit_bias: this model's workers do not support it");
   }
   out->set_temperature(sampling.temperature);
   out->set_top_p(sampling.top_p);
@@ -218,6 +218,12 @@ StatusOr<TokenWorkerLoad> NativeWire::DecodeLoads(std::string_view bytes, int ra
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   PORTICO_ASSIGN_OR_RETURN(const Json ranks, Json::Parse(response.json_info()));
   return LoadOfRanks(ranks, rank);
+}
+
+StatusOr<bool> NativeWire::DecodePaused(std::string_view bytes) const {
+  native_pb::EngineStateSnapshot state;
+  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &state));
+  return state.is_pause();
 }
 
 Status NativeWire::DecodeHealth(std::string_view bytes) const {

@@ -24,6 +24,8 @@ class NativeWire final : public TokenWire {
   Status DecodeModels(std::string_view bytes, TokenWorkerFacts* facts) const override;
   std::string_view loads_method() const override { return "GetLoad"; }
   StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes, int rank) const override;
+  std::string_view state_method() const override { return "WatchEngineState"; }
+  StatusOr<bool> DecodePaused(std::string_view bytes) const override;
   Status DecodeHealth(std::string_view bytes) const override;
   StatusOr<TokenWireCall> EncodeControl(const EngineControl& control) const override;
   Status DecodeControl(const EngineControl& control, std::string_view bytes) const override;

@@ -86,6 +86,9 @@ class TokenWire {
   virtual std::string_view loads_method() const { return "GetLoads"; }
   // Of a data-parallel rank, or of all added up if it is -1.
   virtual StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes, int rank) const = 0;
+  // A call whose first message has the engine's state; empty: there is none.
+  virtual std::string_view state_method() const { return {}; }
+  virtual StatusOr<bool> DecodePaused(std::string_view) const { return false; }
   // OK: it can take requests.
   virtual Status DecodeHealth(std::string_view bytes) const = 0;
 

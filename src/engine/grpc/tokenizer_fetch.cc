@@ -33,7 +33,7 @@ void TokenizerFetch::OnMessage(std::string_view message) {
 void TokenizerFetch::OnEnd(Status status, net::Headers) {
   if (!status.ok()) return Finish(std::move(status));
   if (sha256_ != TokenizerArchiveSum(bytes_)) {
-    return Finish(Error(StatusCode::kInternal, "the worker's tokenizer came damaged"));
+    return Finish(Error(StatusCode::kInternal, "the worker sent a damaged tokenizer"));
   }
   Finish(std::move(bytes_));
 }

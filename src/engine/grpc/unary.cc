@@ -6,11 +6,13 @@ namespace portico {
 
 class UnaryCalls::Call final : public net::GrpcCallEvents {
  public:
-  Call(UnaryCalls& owner, Done done) : owner_(owner), done_(std::move(done)) {}
+  Call(UnaryCalls& owner, Done done, bool streams)
+      : owner_(owner), done_(std::move(done)), streams_(streams) {}
 
   void OnMessage(std::string_view message) override {
     answer_ = message;
     has_answer_ = true;
+    if (streams_) OnEnd(OkStatus(), {});
   }
   void OnEnd(Status status, net::Headers) override {
     if (status.ok() && !has_answer_) status = Error(StatusCode::kInternal, "no answer came");
@@ -31,6 +33,7 @@ class UnaryCalls::Call final : public net::GrpcCallEvents {
  private:
   UnaryCalls& owner_;
   Done done_;
+  const bool streams_;
   std::string answer_;
   bool has_answer_ = false;
 };
@@ -40,8 +43,8 @@ UnaryCalls::UnaryCalls(net::GrpcChannel& channel) : channel_(channel) {}
 UnaryCalls::~UnaryCalls() = default;
 
 void UnaryCalls::Start(std::string path, net::Headers metadata, std::string_view request,
-                       Duration timeout, Done done) {
-  calls_.push_back(std::make_unique<Call>(*this, std::move(done)));
+                       Duration timeout, Done done, bool streams) {
+  calls_.push_back(std::make_unique<Call>(*this, std::move(done), streams));
   Call& call = *calls_.back();
   call.place = std::prev(calls_.end());
   call.call = channel_.Start(

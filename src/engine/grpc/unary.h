@@ -1,4 +1,4 @@
-// Calls with one message each way, on a channel's shard.
+// Calls with one message each way, or of a stream's first message, on a channel's shard.
 #pragma once
 
 #include <list>
@@ -24,9 +24,10 @@ class UnaryCalls {
   UnaryCalls(const UnaryCalls&) = delete;
   UnaryCalls& operator=(const UnaryCalls&) = delete;
 
-  // `done` gets the answer's bytes, later, on the shard; it may destroy this object.
+  // `done` gets the answer's bytes, later, on the shard; it may destroy this object. `streams`: the answer is the first
+  // message of a stream, which is cancelled then.
   void Start(std::string path, net::Headers metadata, std::string_view request, Duration timeout,
-             Done done);
+             Done done, bool streams = false);
 
  private:
   class Call;

@@ -1,4 +1,5 @@
 // What the core counts (lengths of strings, repetitions of groups), against automata that have a state for each count.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <xgrammar/xgrammar.h>
@@ -9,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/expanded_for_test.h"
@@ -223,6 +225,87 @@ TEST(ExpandedMask, GroupsRepeatAsOftenAsTheirCountsSay) {
   for (const auto& [regex, same] : cases) {
     for (const Walked& walked : Both(regex, same)) Walk(walked, 2, 14);
   }
+}
+
+// Each of these ASCII characters.
+Part Ascii(std::string_view chars) {
+  std::vector<Part> ways;
+  for (const char c : chars) ways.push_back(Bytes({{c, c}}));
+  return OneOf(std::move(ways));
+}
+
+// The characters of a JSON string, as a negated class has them, but for one of ASCII.
+Part JsonCharBut(char left_out) {
+  std::vector<Part> chars = LongChars();
+  for (int c = 0x20; c < 0x80; ++c) {
+    if (c != '"' && c != '\\' && c != left_out) chars.push_back(Bytes({{c, c}}));
+  }
+  for (const char* const escape : {"\\\"", "\\\\", "\\b", "\\f", "\\r", "\\t"}) {
+    chars.push_back(Literal(escape));
+  }
+  if (left_out != '\n') chars.push_back(Literal("\\n"));
+  chars.push_back(AllOf({Literal("\\u000"), Ascii("01234567bef")}));
+  chars.push_back(AllOf({Literal("\\u001"), Ascii("0123456789abcdef")}));
+  return OneOf(std::move(chars));
+}
+
+// They cost a fifth of a second a mask, and more with large vocabularies.
+TEST(ExpandedMask, CharactersRepeatAsOftenAsTheirCountsSay) {
+  const Part ab = Ascii("ab");
+  const Part abe = OneOf({Ascii("ab"), Literal("é")});
+  const std::vector<std::pair<std::string, Part>> cases{
+      {"[ab]{1,20}", Times(ab, 1, 20)},
+      {"[ab]{17}", Times(ab, 17, 17)},
+      {"1[ab1 ]{3,40}", AllOf({Literal("1"), Times(Ascii("ab1 "), 3, 40)})},
+      {"[ab]{0,18}1", AllOf({Times(ab, 0, 18), Literal("1")})},
+      {"(?:a|[bé]){20,}1?", AllOf({Times(abe, 20, -1), Times(Literal("1"), 0, 1)})},
+      {"[abé]{2,20}1[ 1]{0,18}",
+       AllOf({Times(abe, 2, 20), Literal("1"), Times(Ascii(" 1"), 0, 18)})},
+      {"[ab]{6,140}b1", AllOf({Times(ab, 6, 140), Literal("b1")})},
+      {"([ab]{1,80}1){1,3}", Times(AllOf({Times(ab, 1, 80), Literal("1")}), 1, 3)},
+      {"([ab]{1,20}1|[ab]{4,30} )",
+       OneOf({AllOf({Times(ab, 1, 20), Literal("1")}), AllOf({Times(ab, 4, 30), Literal(" ")})})},
+      {"( [ab]{2,17})?1[ab]{17,18}", AllOf({Times(AllOf({Literal(" "), Times(ab, 2, 17)}), 0, 1),
+                                            Literal("1"), Times(ab, 17, 18)})},
+      {"[ab]{0,17}[b1]{0,17}", AllOf({Times(ab, 0, 17), Times(Ascii("b1"), 0, 17)})}};
+  for (const auto& [regex, same] : cases) {
+    for (const Walked& walked : Both(regex, same)) Walk(walked, 2, 12);
+  }
+}
+
+TEST(ExpandedMask, AnEscapeIsOneCharacterOfAStringAndTwoOfPlainText) {
+  const auto quoted = [](Part inside) {
+    return AllOf({Literal("\""), std::move(inside), Literal("\"")});
+  };
+  Walk(Schema(R"({"type":"string","pattern":"^[^\\n]{1,20}$"})",
+              quoted(Times(JsonCharBut('\n'), 1, 20))),
+       3, 14);
+  Walk(Schema(R"({"type":"string","pattern":"^[^b]{3,19}b\\n[^a]{0,2}$"})",
+              quoted(AllOf({Times(JsonCharBut('b'), 3, 19), Literal("b\\n"),
+                            Times(JsonCharBut('a'), 0, 2)}))),
+       3, 14);
+  Walk(Schema(
+           R"({"type":"string","pattern":"^[ab\\\\]{2,18}\\\"1$"})",
+           quoted(AllOf({Times(OneOf({Ascii("ab"), Literal("\\\\")}), 2, 18), Literal("\\\"1")}))),
+       3, 14);
+  Walk({GrammarKind::kRegex, R"([a\\]{2,18}n)", AllOf({Times(Ascii("a\\"), 2, 18), Literal("n")})},
+       3, 14);
+  Walk({GrammarKind::kRegex, R"(\\[ab]{17,19}(\\|1))",
+        AllOf({Literal("\\"), Times(Ascii("ab"), 17, 19), Ascii("\\1")})},
+       3, 14);
+}
+
+TEST(ExpandedMask, APatternKeepsTheLengthsBesideIt) {
+  const auto schema = [](const std::string& pattern, int least, int most, const Part& same) {
+    return Schema(fmt::format(R"({{"type":"string","pattern":"{}","minLength":{},"maxLength":{}}})",
+                              pattern, least, most),
+                  AllOf({Literal("\""), same, Literal("\"")}));
+  };
+  const Part ab = Ascii("ab");
+  Walk(schema("^[ab]+$", 3, 20, Times(ab, 3, 20)), 3, 12);
+  Walk(schema("^1[ab]*é$", 4, 24, AllOf({Literal("1"), Times(ab, 2, 22), Literal("é")})), 3, 12);
+  Walk(schema("^(ab)*1$", 4, 9, AllOf({Times(Literal("ab"), 2, 4), Literal("1")})), 3, 12);
+  Walk(schema("^([ab]{2,30}| 1)$", 0, 18, OneOf({Times(ab, 2, 18), Literal(" 1")})), 3, 12);
 }
 
 }  // namespace

@@ -11,6 +11,9 @@
 
 namespace portico::grammar {
 
+// A group that is repeated is one automaton up to so many states. Each takes some milliseconds to compile.
+inline constexpr int64_t kGroupStates = 64;
+
 struct Automaton {
   std::string regex;   // printable ASCII, in parentheses or a single item
   int64_t states = 0;  // about as many

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "grammar/schema/counted_piece.h"
 #include "grammar/schema/document.h"
 #include "grammar/schema/expr.h"
 #include "grammar/schema/json_schema.h"
@@ -66,9 +67,10 @@ class SchemaCompiler {
   Expr AnyString();
   // The inside of a string with any number of characters.
   Expr AnyText(int64_t min, int64_t max);
-  StatusOr<Expr> StringOf(const Parts& parts);
+  // `ahead`: behind the inside.
+  StatusOr<Expr> StringOf(const Parts& parts, const CharsAhead& ahead = QuoteAhead());
   // The inside; nullopt: any.
-  StatusOr<std::optional<Expr>> StringInside(const Parts& parts);
+  StatusOr<std::optional<Expr>> StringInside(const Parts& parts, const CharsAhead& ahead);
   StatusOr<Expr> NumberOf(const Parts& parts, bool integers);
   StatusOr<Expr> Multiples(const Parts& parts, int64_t divisor);
   StatusOr<Expr> ArrayOf(const Parts& parts);

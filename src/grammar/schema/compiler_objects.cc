@@ -226,7 +226,7 @@ StatusOr<std::optional<Expr>> SchemaCompiler::OtherMember(const Parts& parts,
     if (finite) {
       key = std::move(*finite);
     } else {
-      PORTICO_ASSIGN_OR_RETURN(key, StringOf(*names));
+      PORTICO_ASSIGN_OR_RETURN(key, StringOf(*names, NameEndAhead()));
     }
   }
   return std::optional<Expr>(Expr::Sequence({std::move(key), Colon(), std::move(value)}));
@@ -261,7 +261,9 @@ StatusOr<std::optional<Expr>> SchemaCompiler::PatternMembers(const Parts& parts,
   if (!inside.ok()) return refuse(MessageOf(inside.status()));
   PORTICO_ASSIGN_OR_RETURN(Expr value, ValueOf({{&schema, 0}}));
   return std::optional<Expr>(Expr::Sequence(
-      {Expr::Text("\""), *std::move(inside), Expr::Text("\""), Colon(), std::move(value)}));
+      {Expr::Text("\""),
+       WithCountedPieces(*std::move(inside), CountedChars::kJson, NameEndAhead(), &rules_),
+       Expr::Text("\""), Colon(), std::move(value)}));
 }
 
 StatusOr<Expr> SchemaCompiler::ObjectOf(const Parts& parts) {

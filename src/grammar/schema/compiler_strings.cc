@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "grammar/schema/compiler.h"
+#include "grammar/schema/counted_piece.h"
 #include "grammar/schema/formats.h"
 #include "grammar/schema/pattern.h"
 
@@ -67,7 +68,8 @@ Expr SchemaCompiler::AnyText(int64_t min, int64_t max) {
   return Expr::Rule(found->second);
 }
 
-StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
+StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts,
+                                                           const CharsAhead& ahead) {
   int64_t min = 0;
   int64_t max = -1;
   const Json* bounded = nullptr;
@@ -100,15 +102,18 @@ StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
       pattern = std::move(own);
     }
   }
-  if (patterned != nullptr && bounded != nullptr) {
-    return document_.Refused(
-        bounded, bounded->Find("maxLength") ? "maxLength" : "minLength",
-        fmt::format("is not supported beside {}; say it in a pattern", keyword));
-  }
   if (patterned != nullptr) {
     auto inside = PatternInside(pattern);
     if (!inside.ok()) return document_.Refused(patterned, keyword, MessageOf(inside.status()));
-    return std::optional<Expr>(*std::move(inside));
+    std::optional<Expr> limited = *std::move(inside);
+    if (bounded != nullptr) limited = WithLength(*limited, min, max);
+    if (!limited) {
+      return document_.Refused(bounded, bounded->Find("maxLength") ? "maxLength" : "minLength",
+                               fmt::format("is not supported beside {} with several parts of "
+                                           "variable length; say it in a pattern",
+                                           keyword));
+    }
+    return WithCountedPieces(*std::move(limited), CountedChars::kJson, ahead, &rules_);
   }
   if (bounded == nullptr) return std::nullopt;
   if (std::max(min, max) > kMaxLength) {
@@ -125,8 +130,8 @@ StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
   return std::optional<Expr>(Expr::Rule(found->second));
 }
 
-StatusOr<Expr> SchemaCompiler::StringOf(const Parts& parts) {
-  PORTICO_ASSIGN_OR_RETURN(auto inside, StringInside(parts));
+StatusOr<Expr> SchemaCompiler::StringOf(const Parts& parts, const CharsAhead& ahead) {
+  PORTICO_ASSIGN_OR_RETURN(auto inside, StringInside(parts, ahead));
   if (!inside) return AnyString();
   return Quoted(std::move(*inside));
 }

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+
+#include "grammar/schema/automaton.h"
 
 namespace portico::grammar {
 namespace {
@@ -28,7 +31,7 @@ Expr Expr::Text(std::string_view utf8) {
   return expr;
 }
 
-Expr Expr::Class(std::vector<std::pair<char32_t, char32_t>> ranges) {
+Expr Expr::Class(CharRanges ranges) {
   if (ranges.empty()) return Never();
   Expr expr;
   expr.kind = Kind::kClass;
@@ -91,6 +94,33 @@ int32_t RuleSet::AddCounted(std::string_view name, int64_t min_chars, int64_t ma
   // The core's largest count.
   if (max_chars < 0) max_chars = std::numeric_limits<int32_t>::max();
   rules_.back().counts = fmt::format("[max_chars={}, min_chars={}]", max_chars, min_chars);
+  return rule;
+}
+
+int32_t RuleSet::AddCounted(std::string_view name, int64_t min_chars, int64_t max_chars,
+                            CountedChars chars, const Expr& one_char,
+                            const std::vector<CharRanges>& ahead) {
+  const auto automaton = AutomatonOf(one_char, std::numeric_limits<int64_t>::max());
+  std::string key = fmt::format("{} {} {} {}", min_chars, max_chars, static_cast<int>(chars),
+                                automaton ? automaton->regex : "");
+  for (const CharRanges& set : ahead) {
+    key += '/';
+    for (const auto& [from, to] : set) {
+      key += fmt::format("{}-{} ", static_cast<uint32_t>(from), static_cast<uint32_t>(to));
+    }
+  }
+  const auto [found, added] = pieces_.try_emplace(std::move(key), size());
+  if (!added) return found->second;
+  const int32_t rule = AddCounted(name, min_chars, max_chars);
+  RuleBody& piece = rules_.back();
+  if (chars == CountedChars::kCodePoints) {
+    // The core counts escapes of JSON where a rule has min_chars.
+    piece.counts.replace(piece.counts.find("min_chars"), std::string_view("min_chars").size(),
+                         "min_codepoints");
+  }
+  piece.body = Expr::Repeat(one_char, 0, -1);
+  piece.is_automaton = true;
+  piece.ahead = ahead;
   return rule;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,23 +14,32 @@
 
 namespace portico::grammar {
 
+// Code points, first to last; ascending and apart, unless said otherwise.
+using CharRanges = std::vector<std::pair<char32_t, char32_t>>;
+
+// What a count counts.
+enum class CountedChars {
+  kJson,        // characters of a JSON string: an escape is one
+  kCodePoints,  // of plain text
+};
+
 struct Expr {
   enum class Kind { kText, kClass, kSequence, kChoice, kRule, kRepeat, kJsonChars };
 
   Kind kind = Kind::kSequence;  // without parts: the empty text
   std::string text;             // kText: UTF-8
-  // kClass: code points, first to last, ascending. Never empty.
-  std::vector<std::pair<char32_t, char32_t>> ranges;
-  std::vector<Expr> parts;  // kRepeat has one
-  int32_t rule = -1;        // kRule
-  int64_t min = 0;          // kRepeat
-  int64_t max = -1;         // kRepeat; -1: no bound
+  CharRanges ranges;            // kClass; never empty
+  std::vector<Expr> parts;      // kRepeat has one
+  int32_t rule = -1;            // kRule
+  int64_t min = 0;              // kRepeat
+  int64_t max = -1;             // kRepeat; -1: no bound
+  bool one_char = false;        // of a pattern: matches one character, whose escape may be several
 
   static Expr Empty() { return {}; }
   // Matches nothing.
   static Expr Never();
   static Expr Text(std::string_view utf8);
-  static Expr Class(std::vector<std::pair<char32_t, char32_t>> ranges);
+  static Expr Class(CharRanges ranges);
   static Expr Sequence(std::vector<Expr> parts);
   static Expr Choice(std::vector<Expr> parts);
   static Expr Rule(int32_t rule);
@@ -46,6 +56,11 @@ class RuleSet {
   // A rule that has at least `min_chars` characters of a JSON string, and that ends at the latest where it can end once it has
   // `max_chars`; -1: no bound.
   int32_t AddCounted(std::string_view name, int64_t min_chars, int64_t max_chars);
+  // The rule that has so many times `one_char` as one automaton. `ahead` has what the characters behind it may be, as far as they are
+  // known; no set or an empty one: counted_piece.h. Equal ones are one rule.
+  int32_t AddCounted(std::string_view name, int64_t min_chars, int64_t max_chars,
+                     CountedChars chars, const Expr& one_char,
+                     const std::vector<CharRanges>& ahead);
   void Set(int32_t rule, Expr body);
   // What always follows the rule, in EBNF, or a longer text that begins so: with it the core tells beforehand which tokens may reach
   // beyond the rule's end, instead of trying them at each mask. Where the rule occurs once, and not as the last part of a rule, the
@@ -63,6 +78,8 @@ class RuleSet {
     std::string counts;  // its attributes
     Expr body = Expr::Never();
     std::string following;
+    bool is_automaton = false;
+    std::vector<CharRanges> ahead;
   };
 
   void FindProductive();
@@ -74,6 +91,8 @@ class RuleSet {
                   std::vector<int32_t>* first) const;
   void PrintExpr(const Expr& expr, bool nested, std::string* out);
   std::string Group(const std::string& regex);
+  void PrintRegex(const std::string& regex, std::string* out) const;
+  void PrintAhead(const std::vector<CharRanges>& ahead, std::string* out) const;
   // Prints a repeated group as an automaton; false: it is none.
   bool PrintGroup(const Expr& repeat, std::string* out);
 
@@ -81,6 +100,7 @@ class RuleSet {
   std::vector<bool> productive_;
   std::vector<bool> reached_;
   std::vector<std::string> groups_;  // regular expressions of the core
+  std::map<std::string, int32_t> pieces_;
   bool escape_less_ = false;
 };
 

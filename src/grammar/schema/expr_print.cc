@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,9 +13,6 @@
 
 namespace portico::grammar {
 namespace {
-
-// A group that is repeated is one automaton up to so many states. Each takes some milliseconds to compile.
-constexpr int64_t kGroupStates = 64;
 
 void PrintText(std::string_view utf8, std::string* out) {
   *out += '"';
@@ -68,7 +66,7 @@ std::string JsonCharsRegex(bool escape_less) {
       escape_less ? R"([ !#-;=-\[\]-\x7f])" : R"([ !#-\[\]-\x7f])", escape_less ? "|3c" : "");
 }
 
-void PrintClass(const std::vector<std::pair<char32_t, char32_t>>& ranges, std::string* out) {
+void PrintClass(const CharRanges& ranges, std::string* out) {
   *out += '[';
   for (const auto& [from, to] : ranges) {
     PrintChar(from, out);
@@ -79,32 +77,61 @@ void PrintClass(const std::vector<std::pair<char32_t, char32_t>>& ranges, std::s
   *out += ']';
 }
 
-// The class with `<` as its escape; false: it has none.
-bool PrintClassWithoutLess(const std::vector<std::pair<char32_t, char32_t>>& ranges,
-                           std::string* out) {
-  std::vector<std::pair<char32_t, char32_t>> others;
+// Whether the class has `<`; the others of it.
+bool TakeLess(const CharRanges& ranges, CharRanges* others) {
   bool less = false;
   for (const auto& [from, to] : ranges) {
     if (from > U'<' || to < U'<') {
-      others.emplace_back(from, to);
+      others->emplace_back(from, to);
       continue;
     }
     less = true;
-    if (from < U'<') others.emplace_back(from, U'<' - 1);
-    if (to > U'<') others.emplace_back(U'<' + 1, to);
+    if (from < U'<') others->emplace_back(from, U'<' - 1);
+    if (to > U'<') others->emplace_back(U'<' + 1, to);
   }
-  if (!less) return false;
-  *out += '(';
-  if (!others.empty()) {
-    PrintClass(others, out);
-    *out += " | ";
+  return less;
+}
+
+// With `<` as its escape.
+Expr WithoutLess(const Expr& expr) {
+  Expr made = expr;
+  if (expr.kind == Expr::Kind::kText) made.text = WithoutLess(expr.text);
+  if (expr.kind == Expr::Kind::kClass) {
+    CharRanges others;
+    if (TakeLess(expr.ranges, &others)) {
+      made = Expr::Choice({Expr::Class(std::move(others)), Expr::Text(kEscapedLess)});
+    }
   }
-  PrintText(kEscapedLess, out);
-  *out += ')';
-  return true;
+  for (Expr& part : made.parts) part = WithoutLess(part);
+  return made;
 }
 
 }  // namespace
+
+void RuleSet::PrintRegex(const std::string& regex, std::string* out) const {
+  *out += "Regex(";
+  PrintText(regex, out);
+  *out += ')';
+}
+
+// The core takes kNothing alone for nothing (scripts/xgrammar_pieces.patch).
+void RuleSet::PrintAhead(const std::vector<CharRanges>& ahead, std::string* out) const {
+  constexpr char32_t kNothing = 0x10FFFF;
+  if (ahead.empty()) return;
+  *out += " (=";
+  for (const CharRanges& set : ahead) {
+    CharRanges printed;
+    const bool less = escape_less_ && TakeLess(set, &printed);
+    if (!less) printed = set;
+    if (less) printed.emplace_back(U'\\', U'\\');
+    if (printed == CharRanges{{kNothing, kNothing}}) printed[0].first = kNothing - 1;
+    if (set.empty()) printed = {{kNothing, kNothing}};
+    *out += ' ';
+    PrintClass(printed, out);
+    if (less || set.empty()) break;
+  }
+  *out += ')';
+}
 
 // The rule of an automaton.
 std::string RuleSet::Group(const std::string& regex) {
@@ -114,9 +141,10 @@ std::string RuleSet::Group(const std::string& regex) {
   return fmt::format("group_{}", index);
 }
 
-bool RuleSet::PrintGroup(const Expr& repeat, std::string* out) {
+bool RuleSet::PrintGroup(const Expr& printed, std::string* out) {
+  const Expr repeat = escape_less_ ? WithoutLess(printed) : printed;
   const Expr& part = repeat.parts[0];
-  if (escape_less_ || part.kind == Expr::Kind::kClass || repeat.max == 1) return false;
+  if (part.kind == Expr::Kind::kClass || repeat.max == 1) return false;
   if (const auto all = AutomatonOf(repeat, kGroupStates)) {
     *out += Group(all->regex);
     return true;
@@ -133,16 +161,15 @@ void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) {
     case Expr::Kind::kText:
       return PrintText(escape_less_ ? WithoutLess(expr.text) : expr.text, out);
     case Expr::Kind::kClass:
-      if (escape_less_ && PrintClassWithoutLess(expr.ranges, out)) return;
+      if (CharRanges others; escape_less_ && TakeLess(expr.ranges, &others)) {
+        return PrintExpr(WithoutLess(expr), true, out);
+      }
       return PrintClass(expr.ranges, out);
     case Expr::Kind::kRule:
       *out += rules_[expr.rule].name;
       return;
     case Expr::Kind::kJsonChars:
-      *out += "Regex(";
-      PrintText(JsonCharsRegex(escape_less_), out);
-      *out += ')';
-      return;
+      return PrintRegex(JsonCharsRegex(escape_less_), out);
     case Expr::Kind::kRepeat: {
       const Expr& part = expr.parts[0];
       if (PrintGroup(expr, out)) return;
@@ -196,15 +223,24 @@ StatusOr<std::string> RuleSet::Print(bool escape_less) {
     out += rules_[i].name;
     out += rules_[i].counts;
     out += " ::= ";
+    if (rules_[i].is_automaton) {
+      const Expr& body = rules_[i].body;
+      const auto automaton =
+          AutomatonOf(escape_less_ ? WithoutLess(body) : body, std::numeric_limits<int64_t>::max());
+      PrintRegex(automaton->regex, &out);
+      PrintAhead(rules_[i].ahead, &out);
+      out += '\n';
+      continue;
+    }
     const std::string& following = rules_[i].following;
     PrintExpr(rules_[i].body, !following.empty(), &out);
     if (!following.empty()) out += fmt::format(" (= {})", following);
     out += '\n';
   }
   for (size_t i = 0; i < groups_.size(); ++i) {
-    out += fmt::format("group_{} ::= Regex(", i);
-    PrintText(groups_[i], &out);
-    out += ")\n";
+    out += fmt::format("group_{} ::= ", i);
+    PrintRegex(groups_[i], &out);
+    out += '\n';
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "text/json_writer.h"
 
@@ -52,9 +53,14 @@ CharRanges Complement(const CharRanges& ranges) {
 Expr JsonChar(const CharRanges& ranges) {
   CharRanges plain;
   std::vector<Expr> forms;
-  const auto escape = [&forms](char32_t c) {
+  // Of escapes that differ in their last character only: few states, where they are part of an automaton.
+  std::map<std::string, CharRanges> escapes;
+  const auto escape = [&escapes](char32_t c) {
     const auto byte = static_cast<char>(c);
-    forms.push_back(Expr::Text(JsonStringInside(std::string_view(&byte, 1))));
+    std::string text = JsonStringInside(std::string_view(&byte, 1));
+    const auto last = static_cast<char32_t>(text.back());
+    text.pop_back();
+    escapes[text].emplace_back(last, last);
   };
   for (auto [from, to] : ranges) {
     for (; from <= to && from < 0x20; ++from) escape(from);
@@ -66,8 +72,13 @@ Expr JsonChar(const CharRanges& ranges) {
     }
     if (from <= to) plain.emplace_back(from, to);
   }
-  if (!plain.empty()) forms.insert(forms.begin(), Expr::Class(std::move(plain)));
-  return Expr::Choice(std::move(forms));
+  if (!plain.empty()) forms.push_back(Expr::Class(std::move(plain)));
+  for (auto& [begin, last] : escapes) {
+    forms.push_back(Expr::Sequence({Expr::Text(begin), Expr::Class(Normalized(std::move(last)))}));
+  }
+  Expr made = Expr::Choice(std::move(forms));
+  made.one_char = true;
+  return made;
 }
 
 Expr AnyJsonChar() {
@@ -81,11 +92,13 @@ Expr AnyJsonChar() {
                                                                  {U'n', U'n'},
                                                                  {U'r', U'r'},
                                                                  {U't', U't'}})});
-    return Expr::Choice({Expr::Class({{U' ', U'!'},
-                                      {U'#', U'['},
-                                      {U']', kFirstSurrogate - 1},
-                                      {kLastSurrogate + 1, kLastChar}}),
-                         std::move(escape), std::move(control)});
+    Expr made = Expr::Choice({Expr::Class({{U' ', U'!'},
+                                           {U'#', U'['},
+                                           {U']', kFirstSurrogate - 1},
+                                           {kLastSurrogate + 1, kLastChar}}),
+                              std::move(escape), std::move(control)});
+    made.one_char = true;
+    return made;
   }();
   return any;
 }

@@ -15,8 +15,6 @@
 
 namespace portico::grammar {
 
-using CharRanges = std::vector<std::pair<char32_t, char32_t>>;
-
 // Sorted, merged, without surrogates.
 CharRanges Normalized(CharRanges ranges);
 // All code points but these, which are normalized, and surrogates.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hex_digit.h"
+#include "grammar/schema/counted_piece.h"
 #include "grammar/schema/json_text.h"
 #include "text/utf8.h"
 
@@ -76,19 +77,25 @@ class Parser {
         ranges[0].first = 1;
       }
     }
-    return ranges.empty() ? Expr::Never() : Expr::Class(std::move(ranges));
+    Expr one = ranges.empty() ? Expr::Never() : Expr::Class(std::move(ranges));
+    one.one_char = true;
+    return one;
   }
 
   StatusOr<Sized> Choices(bool top, int depth) {
     if (depth > kMaxDepth) return Malformed("its groups are nested too deep");
     std::vector<Expr> choices;
     int64_t states = 0;
+    bool one_char = true;
     do {
       PORTICO_ASSIGN_OR_RETURN(Sized one, Sequence(top, depth));
+      one_char = one_char && one.expr.one_char;
       choices.push_back(std::move(one.expr));
       states += one.states;
     } while (Take("|"));
-    return Sized{Expr::Choice(std::move(choices)), states};
+    Expr made = Expr::Choice(std::move(choices));
+    made.one_char = one_char;
+    return Sized{std::move(made), states};
   }
 
   StatusOr<Sized> Sequence(bool top, int depth) {
@@ -350,14 +357,16 @@ StatusOr<Expr> PatternInside(std::string_view pattern) {
   return Parser(pattern, Place::kInString).Parse();
 }
 
-StatusOr<std::string> RegexToEbnf(std::string_view regex) {
+StatusOr<std::string> RegexToEbnf(std::string_view regex, bool is_all) {
   auto parsed = Parser(regex, Place::kAlone).Parse();
   if (parsed.status().code() == StatusCode::kUnimplemented) {
     return Malformed(fmt::format("no grammar has {}", MessageOf(parsed.status())));
   }
   if (!parsed.ok()) return parsed.status();
   RuleSet rules;
-  rules.Set(rules.Add("root"), *std::move(parsed));
+  const int32_t root = rules.Add("root");
+  rules.Set(root, WithCountedPieces(*std::move(parsed), CountedChars::kCodePoints,
+                                    is_all ? NothingAhead() : CharsAhead{}, &rules));
   return rules.Print();
 }
 

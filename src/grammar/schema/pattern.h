@@ -19,8 +19,8 @@ namespace portico::grammar {
 // INVALID_ARGUMENT: it is malformed or too big. Neither names a field.
 StatusOr<Expr> PatternInside(std::string_view pattern);
 
-// EBNF of the texts that match from their first character to their last, without NUL. The text is UTF-8. INVALID_ARGUMENT without a
-// field: it is malformed, too big, matches nothing, or needs what no grammar can say.
-StatusOr<std::string> RegexToEbnf(std::string_view regex);
+// EBNF of the texts that match from their first character to their last, without NUL. The text is UTF-8. `is_all`: nothing follows
+// them. INVALID_ARGUMENT without a field: it is malformed, too big, matches nothing, or needs what no grammar can say.
+StatusOr<std::string> RegexToEbnf(std::string_view regex, bool is_all = true);
 
 }  // namespace portico::grammar

@@ -100,7 +100,7 @@ class Rewriter {
     if (pattern == nullptr || !pattern->is_string()) {
       return InvalidTag(where + ": pattern must be a string");
     }
-    auto ebnf = RegexToEbnf(pattern->as_string());
+    auto ebnf = RegexToEbnf(pattern->as_string(), /*is_all=*/false);
     if (!ebnf.ok())
       return InvalidTag(fmt::format("{}/pattern: {}", where, MessageOf(ebnf.status())));
     *format = Object({{"type", Json("grammar")}, {"grammar", Json(*std::move(ebnf))}});

@@ -81,7 +81,7 @@ Status GrpcCall::ReadHead(HttpRequest& request) {
   // Nearly all clients say that they take gzip; those that use it wish it.
   if (encoding == GrpcEncoding::kGzip) CompressMessages();
   if (deadline_ == TimePoint::min()) {
-    return Error(StatusCode::kDeadlineExceeded, "the deadline had passed before the call came");
+    return Error(StatusCode::kDeadlineExceeded, "the deadline had passed before the call arrived");
   }
   return OkStatus();
 }

@@ -49,6 +49,7 @@ class BodyLease {
     return budget_ == nullptr || Hold(std::shared_ptr<BodyBudget>(budget_), body_bytes);
   }
   void Release();
+  size_t taken() const { return taken_; }
 
  private:
   std::shared_ptr<BodyBudget> budget_;  // null: nothing is taken

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "net/http/body_room.h"
 #include "net/http/chunked_body.h"
 
 namespace portico::net {
@@ -17,8 +18,6 @@ namespace http = boost::beast::http;
 using boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
-// simdjson reads up to 64 bytes behind the end of a body.
-constexpr size_t kBodyPadding = 64;
 // Of a declared length, before bytes have come: a client could make us reserve 32 MiB for nothing.
 constexpr size_t kFirstReserve = 64 << 10;
 constexpr size_t kMaxHeaders = 256;
@@ -93,13 +92,8 @@ struct RequestParser::Impl final : http::basic_parser<true> {
 
   // Keeps room for simdjson's padding without copying twice. False: the budget is used up.
   bool ReserveBody(size_t more) {
-    const size_t needed = request.body.size() + more + kBodyPadding;
-    if (needed <= request.body.capacity()) return true;
-    size_t wanted = std::max(needed, 2 * request.body.capacity());
-    if (!chunked()) wanted = std::min(wanted, request.body.size() + body_left + kBodyPadding);
-    if (budget != nullptr && !request.lease.Hold(budget, wanted)) return false;
-    request.body.reserve(wanted);
-    return true;
+    const size_t whole = chunked() ? max_body : request.body.size() + body_left;
+    return MakeBodyRoom(&request.body, more, whole, budget, &request.lease);
   }
   State FailFull() { return Fail({503, "too many large requests at once; try again"}); }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/touched_objects.h"
+#include "net/http/body_room.h"
 #include "net/http2/http2_session.h"
 #include "net/loop/out_of_memory.h"
 #include "net/loop/server_shard.h"
@@ -14,7 +15,6 @@ namespace portico::net {
 namespace {
 
 // As for HTTP/1.1: simdjson reads behind the end, and a declared length is not believed at once.
-constexpr size_t kBodyPadding = 64;
 constexpr size_t kFirstReserve = 64 << 10;
 constexpr int kClientClosedRequest = 499;
 
@@ -103,11 +103,10 @@ void Http2Exchange::OnBody(std::string_view bytes) {
     Refuse({503, "the requests of this connection are too large together"});
     return;
   }
-  if (size + kBodyPadding > request.body.capacity()) {
-    const size_t wanted = std::max(size + kBodyPadding, 2 * request.body.capacity());
-    if (!request.lease.Hold(stream_->connection().shard().load.bodies, wanted))
-      return Refuse(Full());
-    request.body.reserve(wanted);
+  const size_t whole = has_length_ ? declared_ : max_body_;
+  const auto& budget = stream_->connection().shard().load.bodies;
+  if (!MakeBodyRoom(&request.body, bytes.size(), whole, budget, &request.lease)) {
+    return Refuse(Full());
   }
   request.body.append(bytes);
   body_came_ = size;

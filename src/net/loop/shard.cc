@@ -13,6 +13,7 @@
 #include "base/events/recorder.h"
 #include "base/mutex.h"
 #include "net/loop/timer_queue.h"
+#include "net/loop/turn_times.h"
 
 namespace portico::net {
 namespace {
@@ -83,20 +84,28 @@ struct Shard::Impl {
   TimePoint alarm_due;
 
   int depth = 0;  // of nested turns
+  TurnTimes times;
   std::vector<Task> at_end;
 };
 
-Shard::Turn::Turn(Shard& shard) : shard_(shard) { ++shard_.impl_->depth; }
+Shard::Turn::Turn(Shard& shard) : shard_(shard) {
+  if (++shard_.impl_->depth == 1) shard_.impl_->times.Begin();
+}
 
 Shard::Turn::~Turn() {
   Impl& impl = *shard_.impl_;
-  if (impl.depth == 1) impl.EndTurn();
+  if (impl.depth == 1) {
+    impl.EndTurn();
+    impl.times.End();
+  }
   --impl.depth;
 }
 
 Shard::Shard(int index) : index_(index), impl_(std::make_unique<Impl>(this)) {}
 
 Shard::~Shard() { Stop(); }
+
+void Shard::CountTurns(Registry& registry) { impl_->times.CountIn(registry, index_); }
 
 void Shard::Start() {
   impl_->thread = std::thread([this] {

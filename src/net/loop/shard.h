@@ -13,6 +13,10 @@ namespace boost::asio {
 class io_context;
 }
 
+namespace portico {
+class Registry;
+}
+
 namespace portico::net {
 
 class Shard {
@@ -45,6 +49,8 @@ class Shard {
   Shard& operator=(const Shard&) = delete;
 
   int index() const { return index_; }
+  // Measures the turns in histograms (turn_times.h), from the start; before Start(). The registry outlives this.
+  void CountTurns(Registry& registry);
   // Starts the thread. Run tasks until Stop(); what is posted before Start() runs after it.
   void Start();
   // Ends the loop after the task that runs now and joins. Not from the shard's own thread. Tasks

@@ -1,14 +1,19 @@
 #include "net/loop/shard.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <future>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/metrics.h"
 #include "net/loop/timer_queue.h"
 
 namespace portico::net {
@@ -91,6 +96,44 @@ TEST(Shard, RunsTimersInOrderOfTimeAndNotTheCancelled) {
   last.get_future().wait();
   Settle(shard);
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+  shard.Stop();
+}
+
+double ValueOf(const Registry& registry, const std::string& series) {
+  std::string text;
+  registry.Render(&text);
+  const size_t at = text.find(series + " ");
+  return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size() + 1));
+}
+
+// The length of a turn alone does not tell whether it computed or waited for a processor.
+TEST(Shard, MeasuresItsTurnsAndWhatTheLongOnesComputed) {
+  Registry registry;
+  Shard shard(5);
+  shard.CountTurns(registry);
+  shard.Start();
+  const auto turn = [&shard](Shard::Task task) {
+    shard.Post(std::move(task));
+    Settle(shard);
+    Settle(shard);
+  };
+  turn([] { std::this_thread::sleep_for(std::chrono::milliseconds(60)); });
+  const std::string wall = "portico_shard_turn_seconds_",
+                    cpu = "portico_shard_long_turn_cpu_seconds_";
+  const std::string own = "{shard=\"5\"}";
+  EXPECT_GE(ValueOf(registry, wall + "count" + own), 2);
+  EXPECT_GE(ValueOf(registry, wall + "sum" + own), 0.06);
+  EXPECT_GE(ValueOf(registry, cpu + "count" + own), 1);
+  EXPECT_LT(ValueOf(registry, cpu + "sum" + own), 0.05);
+  turn([] {
+    timespec now = {};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    const int64_t end = now.tv_sec * 1'000'000'000 + now.tv_nsec + 60'000'000;
+    while (now.tv_sec * 1'000'000'000 + now.tv_nsec < end) {
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    }
+  });
+  EXPECT_GE(ValueOf(registry, cpu + "sum" + own), 0.06);
   shard.Stop();
 }
 

@@ -12,6 +12,8 @@ namespace {
 using ErrorCode = boost::system::error_code;
 
 constexpr int kParts = 8;
+// A client that reads a long answer as fast as it is written must not keep the shard from the others.
+constexpr size_t kWrittenATurn = size_t{1} << 20;
 
 }  // namespace
 
@@ -209,7 +211,13 @@ void Connection::OnInputEnd() {
 
 void Connection::Flush() {
   if (write_armed_ || write_needs_read_) return;
+  size_t written = 0;
   while (!output_.empty()) {
+    if (written >= kWrittenATurn) {
+      stuck_ = true;
+      ApplyWait();
+      return WaitWritable();
+    }
     iovec parts[kParts];
     int count = output_.Gather(parts, kParts);
     IoResult result = transport_->Write(parts, count);
@@ -226,6 +234,7 @@ void Connection::Flush() {
     }
     output_.Consume(result.bytes);
     moved_ += result.bytes;
+    written += result.bytes;
     if (below_ != nullptr) below_->OnSent(unsent());
   }
   OnFlushed();

@@ -273,7 +273,8 @@ std::string WhyEmpty(const Profile& profile) {
     return fmt::format("none of {} lines is an event", profile.malformed);
   }
   if (profile.ran || !profile.processes.empty()) return "no request was recorded";
-  return "it is no profile: that has files events_*.jsonl, in the folder or in its folder `events`";
+  return "it is not a profile: a profile has files events_*.jsonl, in the folder itself or in its "
+         "subfolder `events`";
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ void DeclaredCalls::Begin(const Region& region, std::string_view opener,
   busy_ = ended_ = text_ = started_ = false;
   held_.clear();
   space_.clear();
+  spaces_ = 0;
   call_.Begin(lead);
   call_.Raw(opener);
   const std::string name(TrimWhiteSpace(GroupOf(region, region.name, match)));
@@ -188,6 +189,7 @@ void DeclaredCalls::BeginValue(std::string_view key) {
   busy_ = true;
   started_ = false;
   space_.clear();
+  spaces_ = 0;
 }
 
 void DeclaredCalls::Value(std::string_view text) {
@@ -199,9 +201,12 @@ void DeclaredCalls::Value(std::string_view text) {
   if (end > 0) {
     writer_.Value(std::exchange(space_, {}));
     writer_.Value(text.substr(0, end));
+    spaces_ = 0;
   }
   space_.append(text.substr(end));
-  if (space_.size() > kMaxHeld) writer_.Value(std::exchange(space_, {}));
+  spaces_ += text.size() - end;
+  // So much belongs to the value, and what follows of it.
+  if (spaces_ > kMaxHeld) writer_.Value(std::exchange(space_, {}));
 }
 
 void DeclaredCalls::PushTags(bool final) {

@@ -57,6 +57,7 @@ class DeclaredCalls {
   std::string arguments_;  // of a group
   std::string held_;
   std::string space_;     // that may be the end of a value
+  size_t spaces_ = 0;     // bytes of it since the value's last other byte
   bool started_ = false;  // a value, or text that is part of no tag
 };
 

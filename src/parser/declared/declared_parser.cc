@@ -45,7 +45,7 @@ constexpr char kMuse[] = R"json({
       "repeats": true,
       "content": "xml-inline",
       "content_args": {
-        "tag_pattern": "<atem:parameter name=\"(?P<key>[^\"]+)\"[^>]*>(?P<value>.*?)</atem:parameter>",
+        "tag_pattern": "<atem:parameter name=\"(?P<key>[^\"<>]+)\"[^<>]*>(?P<value>.*?)</atem:parameter>",
         "value_parser": {"name": "json", "args": {"strip": false}}},
       "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}}}
 })json";

@@ -10,6 +10,7 @@ namespace portico::parser {
 namespace {
 
 constexpr size_t kMaxKeyBytes = 1024;
+constexpr size_t kMaxLookBytes = 512;  // longer than all markers
 
 bool IsNameKey(std::string_view key, bool tool_name) {
   return key == "name" || key == "function" || (tool_name && key == "tool_name");
@@ -53,6 +54,7 @@ void CallObject::Begin(Options options) {
   opened_ = false;
   nesting_ = 0;
   text_.clear();
+  key_.clear();
   escape_.clear();
   strayed_ = false;
   stray_.clear();
@@ -95,6 +97,22 @@ size_t CallObject::Push(std::string_view text) {
   return i;
 }
 
+CallObject::Reach CallObject::PushUntil(const MarkerSet& stops, std::string_view text, bool final,
+                                        size_t* used) {
+  *used = 0;
+  // Objects may be many and small: looking farther for each would not be linear.
+  const std::string_view near = text.substr(0, kMaxLookBytes);
+  final = final && near.size() == text.size();
+  text = near;
+  const MarkerSet::Match match = stops.Find(text, final);
+  const bool here = match.begin == 0 && match.kind != MarkerSet::Kind::kAbsent;
+  if (here && !call_.pending() && (broken() || !in_string())) {
+    return match.kind == MarkerSet::Kind::kFound ? Reach::kStop : Reach::kUnknown;
+  }
+  *used = Push(text.substr(0, here ? std::max<size_t>(match.length, 1) : match.begin));
+  return Reach::kGoOn;
+}
+
 void CallObject::Close() {
   if (at_ == At::kArguments || at_ == At::kTextArguments) {
     out_.clear();
@@ -118,10 +136,10 @@ bool CallObject::IsCutWithinOther() const {
 
 void CallObject::Cut() {
   if (call_.pending() && IsCutWithinOther()) return call_.Reject();
-  if (!call_.committed() || (at_ != At::kArguments && at_ != At::kTextArguments)) return;
+  if (at_ != At::kArguments && at_ != At::kTextArguments) return;
   out_.clear();
   relay_.Cut(&out_);
-  call_.Arguments(out_);
+  if (!call_.Arguments(out_)) call_.Reject();
 }
 
 bool CallObject::Relay(std::string_view text, size_t* used) {
@@ -172,6 +190,10 @@ bool CallObject::PushByte(char c) {
       return c == '{';
     case At::kKeyOrEnd:
       if (c == '}') return EndObject();
+      if (c == '{' && !options_.bare && nesting_ == 0 && key_.empty()) {  // `{{"name": …}}`
+        ++nesting_;
+        return true;
+      }
       if (c != '"' && c != '\'') return false;
       quote_ = c;
       text_.clear();
@@ -274,10 +296,11 @@ bool CallObject::PushDecoded(char c) {
   } else if (c == '"') {
     out_.clear();
     relay_.Close(&out_);
+    if (!call_.Arguments(out_)) return false;
     arguments_done_ = true;
     at_ = At::kNext;
     if (alone_) state_ = State::kDone;
-    return call_.Arguments(out_);
+    return true;
   } else {
     decoded.push_back(c);
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "parser/core/call_writer.h"
+#include "parser/core/marker_set.h"
 #include "parser/json/literal_relay.h"
 
 namespace portico::parser {
@@ -35,6 +36,10 @@ class CallObject {
   // Reads what belongs to the object, and returns how much. Every byte that it counts has gone through
   // CallWriter::Raw(). kBad: the next byte belongs to no call; the candidate is still open.
   size_t Push(std::string_view text);
+  // As Push(), up to one of `stops` outside of strings, which ends what is open once this is a call: kStop, and it stands
+  // at `text`; kUnknown: more text must tell. `final`: nothing follows.
+  enum class Reach { kGoOn, kStop, kUnknown };
+  Reach PushUntil(const MarkerSet& stops, std::string_view text, bool final, size_t* used);
   // The text of the object ends here: closes the arguments.
   void Close();
   // The text was cut off here: passes on what the arguments hold. What had come to its name, and has bytes that belong to
@@ -51,7 +56,8 @@ class CallObject {
   // The arguments make no sense; only a marker ends them.
   bool broken() const { return at_ == At::kArguments && relay_.broken(); }
   bool in_string() const {
-    return at_ == At::kKey || at_ == At::kName || relay_.in_string() || at_ == At::kTextArguments;
+    return at_ == At::kKey || at_ == At::kName || relay_.in_string() || at_ == At::kTextArguments ||
+           (at_ == At::kSkip && skip_.in_string());
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "parser/json/literal_word.h"
 #include "text/json.h"
 #include "text/json_writer.h"
 #include "text/white_space.h"
@@ -13,31 +14,22 @@ namespace portico::parser {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+// For half a pair of surrogates, which many readers of JSON refuse.
+constexpr std::string_view kReplacement = "\\ufffd";
+
 bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool IsIdentifierByte(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '+' ||
          c == '-' || c == '.' || static_cast<unsigned char>(c) >= 0x80;
 }
 
-// RFC 8259's number.
-bool IsNumber(std::string_view word) {
-  size_t i = word.starts_with('-') ? 1 : 0;
-  size_t digits = i;
-  while (i < word.size() && IsDigit(word[i])) ++i;
-  if (i == digits || (word[digits] == '0' && i > digits + 1)) return false;
-  if (i < word.size() && word[i] == '.') {
-    size_t fraction = ++i;
-    while (i < word.size() && IsDigit(word[i])) ++i;
-    if (i == fraction) return false;
-  }
-  if (i < word.size() && (word[i] == 'e' || word[i] == 'E')) {
-    ++i;
-    if (i < word.size() && (word[i] == '+' || word[i] == '-')) ++i;
-    size_t exponent = i;
-    while (i < word.size() && IsDigit(word[i])) ++i;
-    if (i == exponent) return false;
-  }
-  return i == word.size();
+// A quote between two letters.
+bool IsApostrophe(char before, std::string_view behind) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           static_cast<unsigned char>(c) >= 0x80;
+  };
+  return is_letter(before) && !behind.empty() && is_letter(behind[0]);
 }
 
 void AppendCodePoint(uint32_t code, std::string* out) {
@@ -74,11 +66,6 @@ void AppendByte(std::string_view text, size_t from, std::string* out) {
   }
 }
 
-// Words of JSON and Python, and what they are in JSON.
-constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-    {"true", "true"},   {"True", "true"}, {"false", "false"},
-    {"False", "false"}, {"null", "null"}, {"None", "null"}};
-
 // How many hexadecimal digits the escape wants; 0 for other escapes.
 size_t HexDigits(char c) { return c == 'u' ? 4 : c == 'x' ? 2 : c == 'U' ? 8 : 0; }
 
@@ -86,11 +73,38 @@ size_t HexDigits(char c) { return c == 'u' ? 4 : c == 'x' ? 2 : c == 'U' ? 8 : 0
 
 bool IsJson(std::string_view text) { return Json::Parse(text).ok(); }
 
-size_t LiteralRelay::Push(std::string_view text, std::string* out) {
+LiteralRelay::Quote LiteralRelay::QuoteBefore(std::string_view behind, bool final) const {
+  if (!options_.inner_quotes) return Quote::kEnds;
+  constexpr size_t kMaxLook = 64;  // of white space
+  const auto next = [behind](size_t from) {
+    return std::min(behind.find_first_not_of(kWhiteSpace, from), behind.size());
+  };
+  const size_t at = next(0);
+  const std::string_view rest = behind.substr(at);
+  if (at > kMaxLook) return Quote::kInner;
+  if (!final && (rest.empty() || rest == "<")) return Quote::kUnknown;
+  if (rest.empty() || rest.starts_with("<|") || rest.starts_with("</")) return Quote::kEnds;
+  if (std::string_view(",)]}:").find(rest[0]) == std::string_view::npos) return Quote::kInner;
+  // Quotes within a string come in pairs: before the second, only what ends all arguments ends the string.
+  if (inner_quotes_ % 2 == 0 || !open_.empty() || rest[0] != ')') return Quote::kEnds;
+  const size_t more = next(at + 1);
+  if (more - at > kMaxLook) return Quote::kEnds;
+  if (more == behind.size()) return final ? Quote::kEnds : Quote::kUnknown;
+  const bool line_ends = behind.substr(at, more - at).find('\n') != std::string_view::npos;
+  return line_ends || std::string_view(",]<").find(behind[more]) != std::string_view::npos
+             ? Quote::kEnds
+             : Quote::kInner;
+}
+
+size_t LiteralRelay::Push(std::string_view text, std::string* out, bool final) {
   size_t i = 0;
+  const bool was_quoted = has_inner_quotes();
   while (i < text.size() && !done_) {
     if (quote_ != 0) {
-      i += PushString(text.substr(i), out);
+      const size_t used = PushString(text.substr(i), out, final);
+      if (used == 0) break;
+      i += used;
+      if (quoted_ && !was_quoted) break;
       continue;
     }
     if (!PushOutside(text[i], out)) break;
@@ -100,7 +114,7 @@ size_t LiteralRelay::Push(std::string_view text, std::string* out) {
   return i;
 }
 
-size_t LiteralRelay::PushString(std::string_view text, std::string* out) {
+size_t LiteralRelay::PushString(std::string_view text, std::string* out, bool final) {
   size_t i = 0;
   while (i < text.size()) {
     char c = text[i];
@@ -114,17 +128,22 @@ size_t LiteralRelay::PushString(std::string_view text, std::string* out) {
       PushEscape(c, out);
       continue;
     }
+    if (c != '\\') FlushHalf(out);
     size_t run = i;
     while (run < text.size() && text[run] != quote_ && text[run] != '\\' && text[run] != '"' &&
            static_cast<unsigned char>(text[run]) >= 0x20) {
       ++run;
     }
     out->append(text.substr(i, run - i));
+    if (run > i) before_ = text[run - 1];
     i = run;
     if (i == text.size()) break;
     c = text[i];
+    const Quote quote =
+        c == quote_ && !broken_ ? QuoteBefore(text.substr(i + 1), final) : Quote::kInner;
+    if (quote == Quote::kUnknown) break;
     ++i;
-    if (c == quote_ && !broken_) {
+    if (quote == Quote::kEnds) {
       out->push_back('"');
       quote_ = 0;
       if (string_is_key_) {
@@ -138,7 +157,13 @@ size_t LiteralRelay::PushString(std::string_view text, std::string* out) {
       escape_ = "\\";
     } else {
       AppendJsonEscaped(std::string_view(&c, 1), out);
+      if (c == quote_) {
+        if (!IsApostrophe(before_, text.substr(i))) ++inner_quotes_;
+        before_ = c;
+        if (!std::exchange(quoted_, true)) break;
+      }
     }
+    before_ = c;
   }
   return i;
 }
@@ -159,13 +184,24 @@ void LiteralRelay::EndEscape(std::string* out) {
   char kind = escape.size() > 1 ? escape[1] : 0;
   size_t hex = HexDigits(kind);
   if (hex > 0 && escape.size() == 2 + hex) {
-    if (kind == 'u') {
+    const auto code = static_cast<uint32_t>(std::stoul(escape.substr(2), nullptr, 16));
+    if (kind == 'u' && code >= 0xDC00 && code <= 0xDFFF) {
+      if (half_.empty()) escape = kReplacement;
+      out->append(half_).append(escape);
+      half_.clear();
+      return;
+    }
+    FlushHalf(out);
+    if (kind == 'u' && code >= 0xD800 && code <= 0xDBFF) {
+      half_ = escape;
+    } else if (kind == 'u') {
       out->append(escape);  // JSON's own
     } else {
-      AppendCodePoint(static_cast<uint32_t>(std::stoul(escape.substr(2), nullptr, 16)), out);
+      AppendCodePoint(code, out);
     }
     return;
   }
+  FlushHalf(out);
   if (escape.size() == 2 && std::string_view("\"\\bfnrt").find(kind) != std::string_view::npos) {
     out->append(escape);
   } else if (kind == '/' && !options_.python) {
@@ -178,6 +214,12 @@ void LiteralRelay::EndEscape(std::string* out) {
     out->append("\\\\");
     AppendByte(escape, 1, out);
   }
+}
+
+void LiteralRelay::FlushHalf(std::string* out) {
+  if (half_.empty()) return;
+  half_.clear();
+  out->append(kReplacement);
 }
 
 bool LiteralRelay::PushOutside(char c, std::string* out) {
@@ -228,6 +270,9 @@ bool LiteralRelay::PushOutside(char c, std::string* out) {
     Separate(out);
     started_ = true;
     quote_ = c;
+    quoted_ = false;
+    inner_quotes_ = 0;
+    before_ = 0;
     string_is_key_ = expect_ == Expect::kKeyOrEnd;
     out->push_back('"');
     return true;
@@ -256,22 +301,7 @@ void LiteralRelay::PushWord(std::string* out) {
     expect_ = Expect::kColon;
     return;
   }
-  const auto* const known =
-      std::find_if(std::begin(kWords), std::end(kWords),
-                   [&word](const auto& spelled) { return spelled.first == word; });
-  if (known != std::end(kWords)) {
-    out->append(known->second);
-  } else if (IsNumber(word)) {
-    out->append(word);
-  } else if (word.starts_with('.') && IsNumber("0" + word)) {
-    out->append("0" + word);
-  } else if (word.ends_with('.') && IsNumber(word + "0")) {
-    out->append(word + "0");
-  } else if (word.starts_with('+') && IsNumber(word.substr(1))) {
-    out->append(word, 1);
-  } else {
-    AppendJsonString(word, out);
-  }
+  AppendWord(word, options_.python, out);
   AfterValue();
 }
 
@@ -316,10 +346,11 @@ void LiteralRelay::Break(char c, std::string* out) {
   string_is_key_ = in_object() && (expect_ == Expect::kKeyOrEnd || expect_ == Expect::kCommaOrEnd);
   quote_ = '\1';  // no byte of the text ends it
   out->push_back('"');
-  AppendJsonEscaped(std::string_view(&c, 1), out);
+  AppendByte(std::string_view(&c, 1), 0, out);
 }
 
 void LiteralRelay::Cut(std::string* out) {
+  out->append(std::exchange(half_, {}));
   if (!escape_.empty()) {
     const bool whole = escape_.size() == 1 || escape_[1] == 'u';  // JSON so far
     if (!whole) return EndEscape(out);
@@ -328,14 +359,7 @@ void LiteralRelay::Cut(std::string* out) {
   const std::string word = std::exchange(word_, {});
   if (comma_) Separate(out);
   if (word.empty()) return;
-  const bool number = word[0] != '+' && word[0] != '.' &&
-                      word.find_first_not_of("-+.0123456789eE") == std::string::npos;
-  if (expect_ != Expect::kKeyOrEnd) {
-    if (number) return void(out->append(word));
-    for (const auto& [spelled, json] : kWords) {
-      if (spelled.starts_with(word)) return void(out->append(json.substr(0, word.size())));
-    }
-  }
+  if (expect_ != Expect::kKeyOrEnd && AppendWordPart(word, out)) return;
   AppendJsonString(word, out);
   out->pop_back();
 }
@@ -343,6 +367,7 @@ void LiteralRelay::Cut(std::string* out) {
 void LiteralRelay::Close(std::string* out) {
   if (done_) return;
   if (!escape_.empty()) EndEscape(out);
+  FlushHalf(out);
   if (!word_.empty()) PushWord(out);
   if (quote_ != 0) {
     out->push_back('"');

@@ -21,6 +21,8 @@ class LiteralRelay {
 
   struct Options {
     bool python = false;  // words and escapes are Python's where the two languages differ
+    // A quote within a string that nothing of Python's can follow is a part of it: `'it's'`, `'sed -n '1,5p' f'`.
+    bool inner_quotes = false;
   };
 
   explicit LiteralRelay(Options options) : options_(options) {}
@@ -29,8 +31,9 @@ class LiteralRelay {
   void Reset() { *this = LiteralRelay(options_); }
 
   // Reads as much of `text` as belongs to the value and appends to `out`. Returns how much that was: less than all
-  // means that the value is done(), or has just become broken(). A number or word that stands alone ends before the byte that ends it.
-  size_t Push(std::string_view text, std::string* out);
+  // means that the value is done(), has just become broken() or got has_inner_quotes(), or, with inner_quotes and text to come (`final` is false),
+  // that what follows a quote must be known first. A number or word that stands alone ends before the byte that ends it.
+  size_t Push(std::string_view text, std::string* out, bool final = true);
   // The text of the value ended here: closes what is open.
   void Close(std::string* out);
 
@@ -45,13 +48,20 @@ class LiteralRelay {
   bool broken() const { return broken_; }
   // Within quotes.
   bool in_string() const { return quote_ != 0; }
+  // Within quotes, behind a quote that did not end them.
+  bool has_inner_quotes() const { return quote_ != 0 && quoted_; }
 
  private:
   enum class Expect { kValue, kValueOrEnd, kKeyOrEnd, kColon, kCommaOrEnd };
 
-  size_t PushString(std::string_view text, std::string* out);
+  size_t PushString(std::string_view text, std::string* out, bool final);
+  enum class Quote { kEnds, kInner, kUnknown };
+  // What the quote is in front of `behind`.
+  Quote QuoteBefore(std::string_view behind, bool final) const;
   void PushEscape(char c, std::string* out);
   void EndEscape(std::string* out);
+  // The first half of a surrogate pair has no second one.
+  void FlushHalf(std::string* out);
   // False: `c` ends the value, and does not belong to it.
   bool PushOutside(char c, std::string* out);
   void PushWord(std::string* out);
@@ -71,7 +81,11 @@ class LiteralRelay {
   bool comma_ = false;  // one was read, and not yet written
   bool string_is_key_ = false;
   char quote_ = 0;
-  std::string escape_;  // an escape so far, with its backslash
+  bool quoted_ = false;   // a quote was a part of this string
+  int inner_quotes_ = 0;  // such quotes, without apostrophes
+  char before_ = 0;       // the last byte of this string
+  std::string escape_;    // an escape so far, with its backslash
+  std::string half_;      // the first escape of a surrogate pair, which waits for the second
   std::string word_;
   std::string space_;  // after the comma
 };

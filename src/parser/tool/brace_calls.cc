@@ -18,6 +18,7 @@ using Kind = MarkerSet::Kind;
 
 std::vector<std::string> TextMarkers(const BraceFamily& family) {
   std::vector<std::string> markers = {family.start};
+  if (family.bare_first) markers.emplace_back(kCall);
   markers.insert(markers.end(), family.dropped.begin(), family.dropped.end());
   return markers;
 }
@@ -31,7 +32,8 @@ BraceCalls::Compiled::Compiled(BraceFamily from)
       quote({family.quote}) {}
 
 BraceCalls::BraceCalls(std::shared_ptr<const Compiled> family, const ToolSet& tools, Sink* sink)
-    : ToolParser(family->text, 1, tools, sink), family_(std::move(family)) {}
+    : ToolParser(family->text, family->family.bare_first ? 2 : 1, tools, sink),
+      family_(std::move(family)) {}
 
 ToolParser::Next BraceCalls::Step() {
   if (at_ != At::kText && at_ != At::kQuoted && at_ != At::kBare) {
@@ -65,13 +67,21 @@ ToolParser::Next BraceCalls::StepText() {
   Next next;
   size_t start = 0;
   if (!FindStart(&next, &start)) return next;
+  if (start == 1 && !between()) {
+    PassText(kCall.size());
+    return Next::kGoOn;
+  }
   BeginCalls();
-  Take(family_->family.start.size());
+  if (start == 0) Take(family_->family.start.size());
   at_ = At::kName;
   return Next::kGoOn;
 }
 
 ToolParser::Next BraceCalls::StepName() {
+  if (rest()[0] == ':') {  // `<|tool_call>:call:`
+    Take(1);
+    return Next::kGoOn;
+  }
   const std::string_view text = rest().substr(0, kMaxName + 1);
   size_t brace = text.find('{');
   std::string_view name = text.substr(0, brace);
@@ -97,6 +107,12 @@ void BraceCalls::WriteString(std::string_view text) {
   Write(out_);
 }
 
+// Nothing of what is there ends what is read: it is not looked through again.
+ToolParser::Next BraceCalls::WaitForMore() {
+  looked_ = rest().size();
+  return Next::kWait;
+}
+
 // In an object, before a key or its end.
 ToolParser::Next BraceCalls::StepKey() {
   std::string_view text = rest();
@@ -115,23 +131,34 @@ ToolParser::Next BraceCalls::StepKey() {
   // No key is longer, and looking farther for each key would not be linear.
   text = text.substr(0, kMaxName + kMaxBare + 1);
   const bool cut = text.size() < rest().size();
+  const size_t looked = std::exchange(looked_, 0);
   MarkerSet::Match quote;
   if (skip > 0) {
-    quote = family_->quote.Find(text, final() || cut, skip);
+    const size_t overlap = std::min(looked, family_->family.quote.size());
+    quote = family_->quote.Find(text, final() || cut, std::max(skip, looked - overlap));
     // A colon before it may be the key's.
-    if (quote.kind != Kind::kFound && !final() && !cut) return Next::kWait;
+    if (quote.kind != Kind::kFound && !final() && !cut) return WaitForMore();
   }
-  size_t colon = text.find_first_of(skip > 0 ? ":" : ":,}", std::min(skip, text.size()));
+  size_t colon =
+      text.find_first_of(skip > 0 ? ":" : ":,}",
+                         skip > 0 ? std::min(skip, text.size()) : std::min(looked, text.size()));
   if (skip > 0 && quote.kind == Kind::kFound) {
     colon = text.find_first_of(":,}", quote.begin + quote.length);
   }
   if (colon == std::string_view::npos && text.size() <= kMaxName + kMaxBare && !final()) {
+    if (skip == 0) return WaitForMore();
+    looked_ = quote.begin;
     return Next::kWait;
   }
   size_t end = std::min(colon, text.size());
   if (!first_) Write(", ");
   first_ = false;
-  size_t key_end = skip > 0 && quote.kind == Kind::kFound ? quote.begin : end;
+  size_t key_end = end;
+  if (skip > 0 && quote.kind == Kind::kFound) {
+    key_end = quote.begin;
+    const size_t behind = quote.begin + quote.length;
+    call_.Stray(TrimWhiteSpace(text.substr(behind, end - behind)));
+  }
   key_ = TrimWhiteSpace(text.substr(skip, key_end - skip));
   if (key_.size() > 1 && key_.front() == '"' && key_.back() == '"') {
     key_ = key_.substr(1, key_.size() - 2);
@@ -214,9 +241,9 @@ ToolParser::Next BraceCalls::StepQuoted() {
 // A number or a word.
 ToolParser::Next BraceCalls::StepBare() {
   std::string_view text = rest();
-  size_t end = text.find_first_of(",}]<");
+  size_t end = text.find_first_of(",}]<", std::exchange(looked_, 0));
   if (end == std::string_view::npos) {
-    if (text.size() <= kMaxBare && !final()) return Next::kWait;
+    if (text.size() <= kMaxBare && !final()) return WaitForMore();
     end = std::min(text.size(), kMaxBare);
   }
   if (end == 0) end = 1;

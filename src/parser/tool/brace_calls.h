@@ -16,6 +16,7 @@ struct BraceFamily {
   std::string quote = {};
   bool typed =
       false;  // what stands in quotes may be of another type, by the tool's schema or its look
+  bool bare_first = false;  // `call:NAME{` is a call too where no text is before it
   std::vector<std::string> dropped = {};
 };
 
@@ -44,6 +45,7 @@ class BraceCalls final : public ToolParser {
   Next StepBare();
   Next StepNext();
   Next StepAfter();
+  Next WaitForMore();
   void Write(std::string_view json) { call_.Arguments(json); }
   void WriteString(std::string_view text);
   void CloseAll();
@@ -54,6 +56,7 @@ class BraceCalls final : public ToolParser {
   std::shared_ptr<const Compiled> family_;
   ValueWriter value_;
   At at_ = At::kText;
+  size_t looked_ = 0;  // bytes of rest() in which a key or word does not end
   std::string open_;   // brackets of the value
   bool first_ = true;  // in the innermost bracket
   std::string key_;

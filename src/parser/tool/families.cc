@@ -94,7 +94,7 @@ struct Registry {
 };
 
 void AddJsonFamilies(Registry* r) {
-  const JsonFamily hermes = {.starts = {"<tool_call>"}, .ends = {"</tool_call>"}};
+  const JsonFamily hermes = {.starts = {"<tool_call>"}, .ends = {"</tool_call>"}, .fence = true};
   r->Json({"hermes", "qwen", "qwen25", "qwen3_json"}, hermes);
   r->Json({"trinity"}, hermes).inside_reasoning = true;
   r->Json({"granite4"}, hermes);
@@ -116,10 +116,13 @@ void AddJsonFamilies(Registry* r) {
   r->Json({"interns1", "internlm"},
           {.starts = {"<|action_start|><|plugin|>", "<|action_start|> <|plugin|>"},
            .ends = {"<|action_end|>"}});
-  r->Json({"granite"}, {.starts = {"<|tool_call|>", "<tool_call>"}, .ends = {"</tool_call>"}});
+  r->Json(
+      {"granite"},
+      {.starts = {"<|tool_call|>", "<tool_call>"}, .ends = {"</tool_call>"}, .bare_first = true});
   r->Json({"granite-20b-fc"}, {.starts = {"<function_call>"}, .ends = {"</function_call>"}});
   r->Json({"jamba", "hunyuan_a13b"}, {.starts = {"<tool_calls>"}, .ends = {"</tool_calls>"}});
-  r->Json({"phi4_mini_json"}, {.starts = {"functools"}});
+  r->Json({"phi4_mini_json"},
+          {.starts = {"functools", "<|tool_call|>"}, .ends = {"<|/tool_call|>"}});
   r->Json({"xlam"}, {.starts = {"[TOOL_CALLS]", "<tool_call>", "```json", "```", "</think>"},
                      .ends = {"</tool_call>", "```"},
                      .bare_first = true,
@@ -137,7 +140,7 @@ void AddJsonFamilies(Registry* r) {
                           .dropped = {"<|message_sep|>", "</s>"}})
       .frames = true;
   r->Json({"inkling"},
-          {.starts = {"<|message_model|>"},
+          {.starts = {"<|message_model|>", "<|content_invoke_tool_json|>"},
            .ends = {"<|end_message|>"},
            .dropped = {"<|content_text|>", "<|end_message|>", "<|content_model_end_sampling|>",
                        "<|content_invoke_tool_text|>"},
@@ -154,10 +157,11 @@ void AddNamedFamilies(Registry* r) {
                           .call_end = "<｜tool▁call▁end｜>",
                           .separators = {"<｜tool▁sep｜>"},
                           .dropped = end_of_sentence};
-  r->Named({"deepseekv31", "deepseek_v31", "deepseek31"}, deepseek);
+  // One reads the other's calls: SGLang's rules take the templates of V3 and R1 for V3.1's.
   deepseek.before_name = "function<｜tool▁sep｜>";
   deepseek.separators = {"\n", "```json", "<｜tool▁sep｜>"};
   deepseek.fence = true;
+  r->Named({"deepseekv31", "deepseek_v31", "deepseek31"}, deepseek);
   r->Named({"deepseekv3", "deepseek_v3", "deepseek"}, deepseek);
   r->Named({"kimi_k2", "kimik2"}, {.section = "<|tool_calls_section_begin|>",
                                    .section_end = "<|tool_calls_section_end|>",
@@ -210,7 +214,8 @@ void AddTaggedFamilies(Registry* r) {
                        .parameter = "<parameter=",
                        .parameter_end = "</parameter>",
                        .equals = true,
-                       .trim_newline = true};
+                       .trim_newline = true,
+                       .json_body = true};
   r->Tagged({"qwen3_coder", "qwen3_xml", "qwen_xml", "qwen_coder", "nemotron", "nanbeige",
              "step3p5", "step5"},
             qwen);
@@ -224,6 +229,7 @@ void AddTaggedFamilies(Registry* r) {
   auto dsml = [](const std::string& mark, const std::string& section, const std::string& gap) {
     return TaggedFamily{.starts = {"<" + mark + gap + section + ">"},
                         .ends = {"</" + mark + gap + section + ">"},
+                        .bare_calls = true,
                         .call = "<" + mark + gap + "invoke",
                         .call_end = "</" + mark + gap + "invoke>",
                         .parameter = "<" + mark + gap + "parameter",
@@ -278,7 +284,7 @@ void AddTaggedFamilies(Registry* r) {
 }
 
 void AddOtherFamilies(Registry* r) {
-  PythonFamily python = {.starts = {"<|python_start|>"}, .ends = {"<|python_end|>"}};
+  PythonFamily python = {.starts = {"<|python_start|>"}, .ends = {"<|python_end|>"}, .json = true};
   r->Python({"pythonic", "llama4_pythonic"}, python);
   r->Python({"lfm2"}, {.starts = {"<|tool_call_start|>"},
                        .ends = {"<|tool_call_end|>"},
@@ -288,7 +294,8 @@ void AddOtherFamilies(Registry* r) {
                         .ends = {"</function_calls>"},
                         .bare = false,
                         .lines = true});
-  r->Brace({"gemma4"}, {.start = "<|tool_call>", .end = "<tool_call|>", .quote = "<|\"|>"});
+  r->Brace({"gemma4"},
+           {.start = "<|tool_call>", .end = "<tool_call|>", .quote = "<|\"|>", .bare_first = true});
   r->Brace({"functiongemma"}, {.start = "<start_function_call>",
                                .end = "<end_function_call>",
                                .quote = "<escape>",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "text/white_space.h"
+
 namespace portico::parser {
 namespace {
 
@@ -29,6 +31,7 @@ JsonCalls::Compiled::Compiled(JsonFamily from)
       text(TextMarkers(family)),
       starts(family.starts.size() + (family.bare || family.bare_first ? 2 : 0)),
       ends(family.ends),
+      stops(JoinMarkers(family.ends, family.starts)),
       name_ends(family.name_ends),
       headers(HeaderMarkers(family)) {}
 
@@ -72,7 +75,9 @@ ToolParser::Next JsonCalls::StepText() {
   in_list_ = false;
   named_ = false;
   if (!bare_) Take(family.starts[start].size());
-  at_ = !bare_ && !family.header_end.empty() ? At::kHeader : At::kOpen;
+  const bool header =
+      !bare_ && !family.header_end.empty() && family.starts[start] != family.header_end;
+  at_ = header ? At::kHeader : At::kOpen;
   return Next::kGoOn;
 }
 
@@ -80,7 +85,9 @@ ToolParser::Next JsonCalls::StepHeader() {
   const std::string_view text = rest().substr(0, kNameWindow);
   const bool cut = text.size() < rest().size();
   MarkerSet::Match match = family_->headers.Find(text, final() || cut);
-  if (match.kind == MarkerSet::Kind::kFound && match.marker == 0) {
+  const std::string_view name = TrimWhiteSpace(text.substr(0, match.begin));
+  const bool is_name = name.find_first_of(" \t\r\n{}\"") == std::string_view::npos;
+  if (match.kind == MarkerSet::Kind::kFound && match.marker == 0 && is_name) {
     Take(match.begin + match.length);
     at_ = At::kOpen;
     return Next::kGoOn;
@@ -169,20 +176,16 @@ void JsonCalls::BeginObject() {
 }
 
 ToolParser::Next JsonCalls::StepObject() {
-  std::string_view text = rest();
-  if (object_.broken() && !family_->ends.empty()) {
-    MarkerSet::Match match = family_->ends.Find(text, final());
-    text = text.substr(0, match.begin);
-    if (match.kind == MarkerSet::Kind::kFound && text.empty()) {
-      object_.Close();
-      at_ = At::kAfter;
-      in_list_ = false;
-      return Next::kGoOn;
-    }
-    if (text.empty()) return Next::kWait;
-  }
-  size_t used = object_.Push(text);
+  size_t used = 0;
+  const CallObject::Reach reach = object_.PushUntil(family_->stops, rest(), final(), &used);
   Skip(used);
+  if (reach == CallObject::Reach::kUnknown) return Next::kWait;
+  if (reach == CallObject::Reach::kStop) {  // brackets are missing
+    object_.Close();
+    at_ = At::kAfter;
+    in_list_ = false;
+    return Next::kGoOn;
+  }
   switch (object_.state()) {
     case CallObject::State::kOpen:
       break;
@@ -269,11 +272,17 @@ ToolParser::Next JsonCalls::StepAfter() {
     at_ = At::kOpen;
     return Next::kGoOn;
   }
+  if (!bare_ && !family_->family.ends.empty() && behind.starts_with('{')) {
+    EndCall(true);
+    BeginCall();
+    Take(space);
+    BeginObject();
+    return Next::kGoOn;
+  }
   return ToText(true);
 }
 
 ToolParser::Next JsonCalls::NoCall() {
-  if (call_.pending() && call_.has_name() && object_.arguments_done()) call_.Commit();
   if (call_.pending()) call_.Reject();
   if (call_.committed()) object_.Close();
   return ToText(object_.arguments_done() || named_);

@@ -35,6 +35,7 @@ class JsonCalls final : public ToolParser {
     MarkerSet text;     // starts, brackets of bare calls, dropped
     size_t starts = 0;  // of `text`
     MarkerSet ends;
+    MarkerSet stops;  // ends, starts
     MarkerSet name_ends;
     MarkerSet headers;
   };

@@ -83,11 +83,17 @@ ToolParser::Next NamedCalls::StepName() {
   if (!family.before_name.empty() && !prefix_seen_) {
     MarkerSet::Match prefix = family_->before.At(text, final());
     if (prefix.kind == Kind::kPartial) return Next::kWait;
-    prefix_seen_ = true;
     if (prefix.kind == Kind::kFound && prefix.marker == 0) {
+      // Arguments behind it make it the name of a tool, with its separator.
+      const std::string_view behind = text.substr(prefix.length);
+      const size_t ahead = behind.find_first_not_of(kWhiteSpace);
+      if (ahead == std::string_view::npos && !cut && !final()) return Next::kWait;
+      prefix_seen_ = true;
+      if (ahead != std::string_view::npos && behind[ahead] == '{') return Next::kGoOn;
       Take(prefix.length);
       return Next::kGoOn;
     }
+    prefix_seen_ = true;
   }
   if (text.find_first_not_of(kWhiteSpace) == std::string_view::npos && text.size() < kMaxName &&
       !final()) {
@@ -130,7 +136,11 @@ bool NamedCalls::SetName(std::string_view name) {
     return true;
   }
   size_t colon = name.rfind(':');
-  if (colon == std::string_view::npos || !AllDigits(name.substr(colon + 1))) return false;
+  if (colon == std::string_view::npos || !AllDigits(name.substr(colon + 1))) {
+    // A tool's name without a number.
+    name = call_.tools().Resolve(name);
+    return call_.tools().Arguments(name) != nullptr && call_.SetName(name);
+  }
   name = name.substr(0, colon);
   if (name.starts_with("functions.")) name.remove_prefix(10);
   if (name.empty()) return false;

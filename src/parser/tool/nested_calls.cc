@@ -118,7 +118,7 @@ ToolParser::Next NestedCalls::StepInside() {
         return Next::kGoOn;
       }
     }
-    if (level != nullptr && level->shape == Shape::kUnknown) BeginShape(level, false);
+    if (level != nullptr && level->shape == Shape::kUnknown) BeginText(level);
     if (level != nullptr && level->shape == Shape::kScalar) {
       out_.clear();
       value_.Push(text, &out_);
@@ -163,14 +163,17 @@ void NestedCalls::Stray(std::string_view text) {
   call_.Stray(text);
 }
 
-void NestedCalls::BeginShape(Level* level, bool has_tags) {
-  TypeSet types = level->types == nullptr ? 0 : level->types->types;
-  if (!has_tags) {
-    level->shape = Shape::kScalar;
-    value_.Begin(types);
-    return;
-  }
-  const bool array = (types & kArrayType) != 0 && (types & kObjectType) == 0;
+void NestedCalls::BeginText(Level* level) {
+  level->shape = Shape::kScalar;
+  value_.Begin(level->types == nullptr ? 0 : level->types->types);
+}
+
+// The value has tags, of which this is the first.
+void NestedCalls::BeginTags(Level* level, std::string_view tag) {
+  const TypeSet types = level->types == nullptr ? 0 : level->types->types;
+  const bool may_be_array = (types & kArrayType) != 0 || types == 0;
+  const bool may_be_object = (types & kObjectType) != 0 || types == 0;
+  const bool array = may_be_array && (!may_be_object || tag == "item");
   level->shape = array ? Shape::kArray : Shape::kObject;
   call_.Arguments(array ? "[" : "{");
 }
@@ -188,8 +191,7 @@ void NestedCalls::OpenTag(const std::string& tag) {
     Level& outer = levels_.back();
     if (outer.shape == Shape::kScalar) return;  // a tag within a text
     if (outer.shape == Shape::kUnknown) {
-      // Nobody says the type: tags named `item` make a list.
-      BeginShape(&outer, true);
+      BeginTags(&outer, level.tag);
     }
     parent = outer.types;
     shape = outer.shape;

@@ -46,7 +46,8 @@ class NestedCalls final : public ToolParser {
   void OpenTag(const std::string& tag);
   void CloseTag(const std::string& tag);
   void CloseLevel();
-  void BeginShape(Level* level, bool has_tags);
+  void BeginText(Level* level);
+  void BeginTags(Level* level, std::string_view tag);
   void Stray(std::string_view text);
   // Reads a tag behind the mark: true if it is whole. `bytes` counts the mark and the tag.
   bool ReadTag(std::string* tag, size_t* bytes, bool* wait) const;

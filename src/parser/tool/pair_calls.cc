@@ -286,18 +286,15 @@ ToolParser::Next PairCalls::StepValue() {
 }
 
 ToolParser::Next PairCalls::StepJson() {
-  std::string_view text = rest();
-  if (json_.broken()) {
-    MarkerSet::Match match = family_->body.Find(text, final());
-    text = text.substr(0, match.begin);
-    if (text.empty() && match.kind != Kind::kFound) return Next::kWait;
-    if (text.empty()) {
-      json_.Close();
-      at_ = At::kBody;
-      return Next::kGoOn;
-    }
+  size_t used = 0;
+  const CallObject::Reach reach = json_.PushUntil(family_->body, rest(), final(), &used);
+  Skip(used);
+  if (reach == CallObject::Reach::kUnknown) return Next::kWait;
+  if (reach == CallObject::Reach::kStop) {  // brackets are missing
+    json_.Close();
+    at_ = At::kBody;
+    return Next::kGoOn;
   }
-  Skip(json_.Push(text));
   if (json_.state() == CallObject::State::kOpen) return Next::kGoOn;
   if (json_.state() == CallObject::State::kBad && call_.pending()) return NoCall();
   json_.Close();

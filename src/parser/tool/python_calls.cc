@@ -42,7 +42,7 @@ PythonCalls::Compiled::Compiled(PythonFamily from)
 PythonCalls::PythonCalls(std::shared_ptr<const Compiled> family, const ToolSet& tools, Sink* sink)
     : ToolParser(family->text, family->starts, tools, sink),
       family_(std::move(family)),
-      value_(LiteralRelay::Options{true}),
+      value_(LiteralRelay::Options{.python = true, .inner_quotes = true}),
       object_(&call_) {}
 
 ToolParser::Next PythonCalls::Step() {
@@ -153,18 +153,27 @@ ToolParser::Next PythonCalls::StepKey() {
 }
 
 ToolParser::Next PythonCalls::StepValue() {
+  if (size_t space = SpaceAhead(); space > 0 && value_.empty()) {
+    Take(space);
+    return Next::kGoOn;
+  }
   std::string_view text = rest();
-  if (value_.broken() && !family_->ends.empty()) {
+  const bool until_end = (value_.broken() || value_.has_inner_quotes()) && !family_->ends.empty();
+  bool last = final();
+  if (until_end) {
     MarkerSet::Match match = family_->ends.Find(text, final());
     text = text.substr(0, match.begin);
     if (text.empty() && match.kind != Kind::kFound) return Next::kWait;
+    last = last || match.kind == Kind::kFound;
   }
   out_.clear();
   // A value that stands where none is.
   const bool missing = value_.empty() && !text.empty() && (text[0] == ',' || text[0] == ')');
-  size_t used = missing ? 0 : value_.Push(text, &out_);
-  if (!value_.done() && !(value_.broken() && used == 0) && !missing) {
+  size_t used = missing ? 0 : value_.Push(text, &out_, last);
+  const bool ended = used == 0 && (value_.broken() || text.empty());
+  if (!value_.done() && !ended && !missing) {
     call_.Arguments(out_);
+    if (used == 0) return Next::kWait;
     Take(used);
     return Next::kGoOn;
   }
@@ -188,9 +197,16 @@ ToolParser::Next PythonCalls::StepAfterValue() {
     EndOne();
     return Next::kGoOn;
   }
-  // Text behind a value: the call ends here.
+  // The call ends here: without its bracket, or with text behind a value.
+  MarkerSet::Match match = family_->ends.At(rest(), final());
+  if (match.kind == Kind::kPartial) return Next::kWait;
   call_.Arguments("}");
+  if (c == ']' && brackets_) {
+    EndOne();
+    return Next::kGoOn;
+  }
   EndCall(true);
+  if (match.kind == Kind::kFound) Skip(match.length);
   at_ = At::kText;
   return Next::kGoOn;
 }

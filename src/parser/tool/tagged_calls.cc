@@ -35,6 +35,7 @@ TaggedCalls::Compiled::Compiled(TaggedFamily from)
                           JoinMarkers(family.noise, family.starts))),
       body(JoinMarkers({family.parameter, family.call_end},
                        JoinMarkers(family.ends, {family.call}))),
+      ends(family.ends),
       value(JoinMarkers({family.parameter_end, family.call_end, family.parameter}, family.ends)) {}
 
 TaggedCalls::TaggedCalls(std::shared_ptr<const Compiled> family, const ToolSet& tools, Sink* sink)
@@ -59,6 +60,8 @@ ToolParser::Next TaggedCalls::Step() {
       return StepParameterHead();
     case At::kValue:
       return StepValue();
+    case At::kBareEnd:
+      return StepBareEnd();
   }
   return Next::kWait;
 }
@@ -153,8 +156,20 @@ void TaggedCalls::EndOne(bool complete) {
     BeginCall();
     at_ = At::kSection;
   } else {
-    at_ = At::kText;
+    at_ = between() ? At::kBareEnd : At::kText;
   }
+}
+
+// Behind a call without a section: the section's end may stand there all the same.
+ToolParser::Next TaggedCalls::StepBareEnd() {
+  const size_t space = SpaceAhead();
+  const bool near = space <= kMaxSpace;
+  if (space == rest().size() && near && !final()) return Next::kWait;
+  const MarkerSet::Match end = family_->ends.At(rest().substr(space), final());
+  if (end.kind == Kind::kPartial && near) return Next::kWait;
+  if (end.kind == Kind::kFound && near) Skip(space + end.length);
+  at_ = At::kText;
+  return Next::kGoOn;
 }
 
 ToolParser::Next TaggedCalls::StepBody() {
@@ -202,18 +217,15 @@ ToolParser::Next TaggedCalls::StepBody() {
 
 // J in place of parameters, or in place of a call.
 ToolParser::Next TaggedCalls::StepJson() {
-  std::string_view text = rest();
-  if (json_.broken()) {
-    MarkerSet::Match match = family_->body.Find(text, final());
-    text = text.substr(0, match.begin);
-    if (text.empty() && match.kind != Kind::kFound) return Next::kWait;
-    if (text.empty()) {
-      json_.Close();
-      EndOne(true);
-      return Next::kGoOn;
-    }
+  size_t used = 0;
+  const CallObject::Reach reach = json_.PushUntil(family_->body, rest(), final(), &used);
+  Skip(used);
+  if (reach == CallObject::Reach::kUnknown) return Next::kWait;
+  if (reach == CallObject::Reach::kStop) {  // brackets are missing
+    json_.Close();
+    at_ = At::kBody;
+    return Next::kGoOn;
   }
-  Skip(json_.Push(text));
   if (json_.state() == CallObject::State::kOpen) return Next::kGoOn;
   if (json_.state() == CallObject::State::kBad && call_.pending()) return NoCall();
   json_.Close();
@@ -274,6 +286,7 @@ void TaggedCalls::BeginValue(std::string_view key, TypeSet types) {
   value_started_ = false;
   in_cdata_ = false;
   held_.clear();
+  space_ = 0;
   at_ = At::kValue;
 }
 
@@ -339,15 +352,21 @@ void TaggedCalls::Value(std::string_view text) {
   } else if (text.ends_with('\n')) {
     --end;
   }
-  if (end > 0 || held_.size() > kMaxFrame) {
+  if (end > 0) {
     if (!held_.empty()) object_.Value(held_);
     held_.clear();
+    space_ = 0;
   } else if (!family.trim && !held_.empty() && text.size() > end) {
     object_.Value(held_);
     held_.clear();
   }
   object_.Value(text.substr(0, end));
   held_.append(text.substr(end));
+  space_ += text.size() - end;
+  if (family.trim && space_ > kMaxFrame) {  // so much belongs to the value, and what follows of it
+    object_.Value(held_);
+    held_.clear();
+  }
 }
 
 void TaggedCalls::EndValue() {

@@ -44,13 +44,14 @@ class TaggedCalls final : public ToolParser {
     size_t starts = 0;
     MarkerSet section;  // call, noise, ends
     MarkerSet body;     // parameter, call_end, ends, call
-    MarkerSet value;    // parameter_end, call_end, ends, parameter
+    MarkerSet ends;
+    MarkerSet value;  // parameter_end, call_end, ends, parameter
   };
 
   TaggedCalls(std::shared_ptr<const Compiled> family, const ToolSet& tools, Sink* sink);
 
  private:
-  enum class At { kText, kSection, kHead, kBody, kJson, kParameterHead, kValue };
+  enum class At { kText, kSection, kHead, kBody, kJson, kParameterHead, kValue, kBareEnd };
 
   Next Step() override;
   void AtEnd() override;
@@ -61,6 +62,7 @@ class TaggedCalls final : public ToolParser {
   Next StepJson();
   Next StepParameterHead();
   Next StepValue();
+  Next StepBareEnd();
   void ParameterIsText();
   void BeginValue(std::string_view key, TypeSet types);
   void Value(std::string_view text);
@@ -81,6 +83,7 @@ class TaggedCalls final : public ToolParser {
   bool value_started_ = false;
   bool in_cdata_ = false;
   std::string held_;  // white space that may be the value's end
+  size_t space_ = 0;  // bytes of white space since its last other byte
 };
 
 }  // namespace portico::parser

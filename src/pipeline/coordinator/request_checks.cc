@@ -10,6 +10,19 @@
 
 namespace portico::pipeline {
 
+namespace {
+
+// A recognizer that does not sample hears as at a temperature of 0, OpenAI's default.
+bool AsksForNoSampling(const Request& request) {
+  const JsonObject& sampling = request.sampling.as_object();
+  return std::all_of(sampling.begin(), sampling.end(), [&request](const auto& member) {
+    return request.task == Task::kTranscription && member.first == "temperature" &&
+           member.second.as_double() == 0;
+  });
+}
+
+}  // namespace
+
 Status Pipeline::CheckStageFields(const Request& request) const {
   if (request.stage_params.is_object()) PORTICO_RETURN_IF_ERROR(CheckStageParams(request));
   if (!request.references.empty() || !request.speech_fields.is_null()) {
@@ -60,7 +73,7 @@ Status Pipeline::CheckSampling(const Request& request) const {
       }
     }
   }
-  if (!request.sampling.is_object() || request.sampling.as_object().empty()) return OkStatus();
+  if (!request.sampling.is_object() || AsksForNoSampling(request)) return OkStatus();
   const bool sampled = std::any_of(reached.begin(), reached.end(), [this](const std::string& name) {
     return FindStage(name)->samples();
   });

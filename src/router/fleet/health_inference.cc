@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
 #include "router/fleet/health_monitor.h"
 #include "router/fleet/stall_limit.h"
-#include "text/json.h"
 #include "text/json_writer.h"
 
 namespace portico::router {
@@ -38,31 +36,6 @@ std::string TokenBody(const TokenForm& form, const std::string& model) {
 
 // SGLang says 503 where its engine has not inferred in time, and a proxy 504 where its server has not answered.
 bool SaysNotNow(int status) { return status == 503 || status == 504; }
-
-struct PauseForm {
-  const char* target;
-  const char* field;  // of the answer; empty: what infers is not paused
-};
-PauseForm FormOf(PauseReading reading) {
-  switch (reading) {
-    case PauseReading::kIsPaused:
-      return {"/is_paused", "is_paused"};
-    case PauseReading::kIsSleeping:
-      return {"/is_sleeping", "is_sleeping"};
-    case PauseReading::kInference:
-      break;
-  }
-  return {"/health_generate", ""};
-}
-
-// Nothing: it does not say.
-std::optional<bool> SaysItIsPaused(const SmallAnswer& answer, std::string_view field) {
-  if (field.empty()) return answer.status < 400 ? std::optional(false) : std::nullopt;
-  const StatusOr<Json> json =
-      answer.status == 200 ? Json::Parse(answer.body) : StatusOr<Json>(Json(nullptr));
-  const Json* said = json.ok() ? json->Find(field) : nullptr;
-  return said != nullptr && said->is_bool() ? std::optional(said->as_bool()) : std::nullopt;
-}
 
 }  // namespace
 
@@ -180,48 +153,6 @@ void HealthMonitor::OnToken(Watch& watch, const StatusOr<SmallAnswer>& answer, T
 void HealthMonitor::NoteInference(Watch& watch, TimePoint now) {
   watch.worker->NoteLife(now);
   if (watch.worker->health() == Health::kStalled) OnGoodProbe(watch, now);
-}
-
-void HealthMonitor::LookAtPause(Watch& watch, TimePoint now) {
-  const Worker& worker = *watch.worker;
-  const PauseDoubt doubt = worker.pause_doubt();
-  if (doubt.number == 0 || worker.protocol() != Protocol::kHttp ||
-      worker.health() != Health::kHealthy) {
-    return;
-  }
-  if (std::exchange(watch.pause_doubt, doubt.number) != doubt.number) {
-    watch.next_pause = now + kSilence;  // it may be about to pause
-  }
-  if (watch.pause != nullptr || now < watch.next_pause) return;
-  watch.pause = std::make_unique<SmallCall>(
-      shard_, clients_.Of(worker), worker,
-      SmallRequest{.target = FormOf(doubt.reading).target,
-                   .authorization = Authorization(worker),
-                   .timeout = doubt.reading == PauseReading::kInference ? Patience()
-                                                                        : options_.health.timeout,
-                   .max_bytes = 64 << 10},
-      [this, doubt, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
-        const auto found = watches_.find(number);
-        if (found != watches_.end()) OnPause(*found->second, doubt, answer);
-      });
-}
-
-void HealthMonitor::OnPause(Watch& watch, const PauseDoubt& doubt,
-                            const StatusOr<SmallAnswer>& answer) {
-  shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.pause))] {});
-  watch.next_pause = Clock::now() + kSilence;
-  Worker& worker = *watch.worker;
-  const bool late = !answer.ok() && answer.status().code() == StatusCode::kDeadlineExceeded;
-  const bool reads = doubt.reading != PauseReading::kInference;
-  // What does not infer for a probe is paused; a reading may come yet.
-  if (!answer.ok() && (reads || !late)) return;
-  if (reads && SaysNotNow(answer->status)) return;
-  const std::optional<bool> paused =
-      answer.ok() ? SaysItIsPaused(*answer, FormOf(doubt.reading).field) : std::nullopt;
-  if (worker.SettlePause(doubt, paused.value_or(true))) {
-    LogWarning("worker {} {} has not been paused: it was told to, and the answer was lost",
-               worker.id(), worker.url());
-  }
 }
 
 }  // namespace portico::router

@@ -13,6 +13,8 @@ namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kPolicyTick = std::chrono::seconds(1);
+// Needs no engine, in SGLang's servers and vLLM's.
+constexpr const char* kServerPath = "/v1/models";
 
 net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
   return {.max_head_bytes = 64 << 10,
@@ -149,20 +151,6 @@ std::string HealthMonitor::Authorization(const Worker& worker) const {
   return key.empty() ? "" : "Bearer " + key;
 }
 
-template <typename Answer>
-absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(
-    uint64_t number, void (HealthMonitor::*take)(Watch&, StatusOr<Answer>)) {
-  return [&shard = shard_, weak = std::weak_ptr<HealthMonitor*>(self_), number,
-          take](StatusOr<Answer> answer) {
-    shard.Post([weak, number, take, answer = std::move(answer)]() mutable {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      const auto found = (*self)->watches_.find(number);
-      if (found != (*self)->watches_.end()) ((*self)->*take)(*found->second, std::move(answer));
-    });
-  };
-}
-
 Duration HealthMonitor::Patience() const {
   return std::max<Duration>(options_.health.timeout,
                             HangLimit(StallLimit(options_.health.stall_timeout), false));
@@ -173,7 +161,7 @@ void HealthMonitor::ProbeTokens(Watch& watch) {
   const bool fresh = watch.worker->health() != Health::kHealthy;
   const bool waits = !fresh && watch.worker->awaiting() > 0;
   tokens_->Probe(watch.worker, fresh, waits ? Patience() : options_.health.timeout,
-                 Later(watch.worker->number(), &HealthMonitor::OnTokens));
+                 Later<TokenWorkers::Facts>(watch.worker->number(), &HealthMonitor::OnTokens));
 }
 
 void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) {
@@ -204,7 +192,7 @@ void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
   watch.asked_load_at = now;
   watch.asking_tokens = true;
   tokens_->AskLoad(watch.worker, options_.health.timeout,
-                   Later(watch.worker->number(), &HealthMonitor::OnTokenLoad));
+                   Later<ReportedLoad>(watch.worker->number(), &HealthMonitor::OnTokenLoad));
 }
 
 void HealthMonitor::OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load) {
@@ -223,9 +211,10 @@ void HealthMonitor::Probe(Watch& watch) {
       (worker.protocol() == Protocol::kGrpc || (unknown && watch.try_tokens))) {
     return ProbeTokens(watch);
   }
+  watch.probes_server = worker.held_back() && worker.health() == Health::kHealthy;
   watch.probe = std::make_unique<SmallCall>(
       shard_, clients_.Of(worker), worker,
-      SmallRequest{.target = options_.health.path,
+      SmallRequest{.target = watch.probes_server ? kServerPath : options_.health.path,
                    .authorization = Authorization(worker),
                    .timeout = options_.health.timeout,
                    .max_bytes = 64 << 10},
@@ -251,7 +240,7 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
   if (!answer.ok()) {
     OnBadProbe(watch, std::string(MessageOf(answer.status())),
                answer.status().code() == StatusCode::kUnavailable);
-  } else if (answer->status < 200 || answer->status >= 300) {
+  } else if (!watch.probes_server && (answer->status < 200 || answer->status >= 300)) {
     OnBadProbe(watch, WhyRefused(answer->status, watch.worker->spec(), options_.health.path),
                false);
   } else {
@@ -278,7 +267,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
     // A lost connection alone does not close it: a worker may answer probes and lose all else.
     if (std::exchange(watch.was_down, false)) {
       worker.breaker().Close();
-      worker.EndPause();
+      worker.DoubtPause(true);
       worker.SetUpdating(false);
       watch.no_inference = false;
       watch.no_steps = false;

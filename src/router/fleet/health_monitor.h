@@ -12,8 +12,12 @@
 // and the silence of one whose engine has been paused, or gets other weights, says nothing. Of workers that take
 // tokens the probe itself is what is asked, and their load, every second meanwhile, is what needs no engine.
 //
-// A worker that has not answered when it was told to pause counts as paused until it says otherwise, and is asked: vLLM by
-// /is_paused or /is_sleeping, others by /health_generate, once.
+// A worker that has not answered when it was told to pause, or to go on, or that has been down while it was paused, counts
+// as paused until it says otherwise, and is asked, less and less often: vLLM by /is_paused or /is_sleeping, others by
+// /health_generate, and workers that take tokens for their engine's state (health_pause.cc).
+//
+// SGLang's /health infers and is not answered while the engine is paused or gets other weights: of a healthy worker that
+// is held back, whatever it answers to /v1/models is the answer to the probe.
 //
 // Healthy workers are asked for their load every load_interval (load_report.h); one that answers in no
 // known form is asked again when it has been down. Workers that take token ids are watched by the same
@@ -23,8 +27,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -73,8 +79,11 @@ class HealthMonitor {
     std::unique_ptr<SmallCall> inference;  // whether it infers
     TimePoint next_inference{};
     std::unique_ptr<SmallCall> pause;  // whether it is paused
+    bool asking_pause = false;         // by whichever protocol
     uint64_t pause_doubt = 0;          // the one that has been seen
     TimePoint next_pause{};
+    Duration pause_wait = Duration::zero();
+    bool probes_server = false;        // not its engine, which is held back
     TimePoint answered_at{};           // of what needs no engine too
     bool no_inference = false;         // it has no route for that
     bool no_steps = false;             // nor metrics that tell of steps
@@ -117,12 +126,10 @@ class HealthMonitor {
   void OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts);
   void AskTokenLoad(Watch& watch, TimePoint now);
   void OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load);
-  // A function for any thread that runs `take` with the worker's watch on the monitor's shard, if both
-  // are there then.
-  template <typename Answer>
-  absl::AnyInvocable<void(StatusOr<Answer>)> Later(uint64_t number,
-                                                   void (HealthMonitor::*take)(Watch&,
-                                                                               StatusOr<Answer>));
+  // A function for any thread that runs `take(*this, watch, answer)` with the worker's watch on the monitor's shard, if
+  // both are there then.
+  template <typename Answer, typename Take>
+  absl::AnyInvocable<void(StatusOr<Answer>)> Later(uint64_t number, Take take);
   // What of a worker that holds requests is a sign of life, beside what they are answered.
   enum class Sign {
     kAnswer,     // to a probe, or whatever else it is asked
@@ -143,9 +150,10 @@ class HealthMonitor {
                TimePoint now);
   void OnToken(Watch& watch, const StatusOr<SmallAnswer>& answer, TimePoint now);
   void NoteInference(Watch& watch, TimePoint now);
-  // One that has not answered when it was told to pause is asked whether it is paused.
+  // One of which it is in doubt is asked whether it is paused.
   void LookAtPause(Watch& watch, TimePoint now);
-  void OnPause(Watch& watch, const PauseDoubt& doubt, const StatusOr<SmallAnswer>& answer);
+  // `paused`: nothing if it did not tell. `later`: it may when it is asked again.
+  void OnPause(Watch& watch, const PauseDoubt& doubt, std::optional<bool> paused, bool later);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
   void AskFacts(Watch& watch);
@@ -179,5 +187,19 @@ class HealthMonitor {
   uint64_t version_ = 0;
   TimePoint next_policy_tick_{};
 };
+
+template <typename Answer, typename Take>
+absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(uint64_t number, Take take) {
+  return [&shard = shard_, weak = std::weak_ptr<HealthMonitor*>(self_), number,
+          take = std::move(take)](StatusOr<Answer> answer) {
+    shard.Post([weak, number, take, answer = std::move(answer)]() mutable {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      const auto found = (*self)->watches_.find(number);
+      if (found == (*self)->watches_.end()) return;
+      std::invoke(take, **self, *found->second, std::move(answer));
+    });
+  };
+}
 
 }  // namespace portico::router

@@ -30,6 +30,9 @@ class TokenWorkers {
   virtual void Probe(const WorkerPtr& worker, bool fresh, Duration timeout, ProbeDone done) = 0;
   using LoadDone = absl::AnyInvocable<void(StatusOr<ReportedLoad>)>;
   virtual void AskLoad(const WorkerPtr& worker, Duration timeout, LoadDone done) = 0;
+  // Whether its engine is paused, as it says. UNIMPLEMENTED: its protocol cannot say it.
+  using PausedDone = absl::AnyInvocable<void(StatusOr<bool>)>;
+  virtual void AskPaused(const WorkerPtr& worker, Duration timeout, PausedDone done) = 0;
 
   // Answers the request by means of the worker, on `shard`. UNAVAILABLE before its first good probe.
   // `events` as in Http1Client::Start().

@@ -19,8 +19,10 @@ inline constexpr int32_t kBlockTokens = 16;
 inline constexpr int32_t kShortBlocks = 4;
 inline constexpr int32_t kShortBlockBytes = 64;
 inline constexpr int32_t kLongBlockBytes = 256;
-// What a block of text stands for in a worker's cache, about.
-inline constexpr int32_t kTextBlockTokens = 48;
+// Of a block of text, on average over the blocks of a prompt of some thousand bytes.
+inline constexpr double kMeanTextBlockBytes = 216;
+// Of text whose tokens nobody has counted: a token for four bytes.
+inline constexpr double kTokensOfByte = 0.25;
 
 // Never 0. `salt` keeps what must not match apart: models, LoRA adapters.
 uint64_t ChainHash(uint64_t before, uint64_t block);

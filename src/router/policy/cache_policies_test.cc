@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <initializer_list>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "router/index/block_hash.h"
 #include "router/policy/cache_aware.h"
@@ -15,6 +17,16 @@ namespace portico::router {
 namespace {
 
 std::string Text(char letter, size_t size) { return std::string(size, letter); }
+
+std::vector<int32_t> Tokens(int32_t first, size_t size) {
+  std::vector<int32_t> tokens(size);
+  for (size_t i = 0; i < size; ++i) tokens[i] = first + static_cast<int32_t>(i);
+  return tokens;
+}
+
+RoutingKey TokensKey(const std::vector<int32_t>& tokens) {
+  return {.tokens = tokens, .prompt_tokens = static_cast<int64_t>(tokens.size())};
+}
 
 PolicyOptions Seeded() {
   PolicyOptions options;
@@ -107,10 +119,39 @@ TEST(CostTest, APrefixDrawsRequestsUntilTheQueueThereIsLonger) {
   EXPECT_EQ(hit.index, home);
   EXPECT_EQ(hit.reason, "cached");
   EXPECT_GT(hit.matched, 0.99);
-  fleet.Load(home, 0, 3000);
-  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
-  fleet.Load(home, 0, 3000);
+  fleet.Load(home, 0, 7000);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(prompt)).index, home) << "4,000 twice";
+  fleet.Load(home, 0, 2000);
   EXPECT_NE(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
+}
+
+// A conversation left its worker for any shorter queue while caches were not full; then two had it, and other
+// conversations were evicted.
+TEST(CostTest, AConversationStaysThoughTheQueueIsLongerThanItselfByLessThanItself) {
+  TestFleet fleet(2);
+  Cost policy(Seeded());
+  const std::vector<int32_t> prompt = Tokens(7, 1600);
+  const size_t home = fleet.Send(policy, TokensKey(prompt));
+  fleet.End(policy, home);
+  fleet.Load(home, 0, 2400);
+  EXPECT_EQ(policy.Choose(fleet.all(), TokensKey(prompt)).index, home);
+}
+
+TEST(CostTest, WhatIsNewGoesWhereCellsAreFreeThoughItsBeginningIsCachedElsewhere) {
+  for (const bool full : {false, true}) {
+    TestFleet fleet(2);
+    for (const size_t i : {0u, 1u}) {
+      fleet[i].SetReport({.used_tokens = 0, .total_tokens = 4000, .at = Clock::now()});
+    }
+    Cost policy(Seeded());
+    std::vector<int32_t> prompt = Tokens(7, 400);
+    prompt.resize(full ? 4000 : 1000, 8);
+    policy.OnWorkerAdded(fleet[0]);
+    policy.OnStart(fleet[0], TokensKey(prompt));
+    prompt.resize(400);
+    prompt.resize(850, 9);
+    EXPECT_EQ(policy.Choose(fleet.all(), TokensKey(prompt)).index, full ? 1u : 0u);
+  }
 }
 
 // A mean of what the worker's prompts have found cached says nothing of the one that it computes now.
@@ -148,6 +189,24 @@ TEST(CostTest, WithoutAnythingCachedItIsTheLeastLoad) {
   fleet.Load(0, 2);
   fleet.Load(1, 1, 500);
   EXPECT_EQ(policy.Choose(fleet.all(), TextKey("short")).index, 2u);
+}
+
+// Of words that its tokenizer does not know a worker's cache held half of what the index believed.
+TEST(CostTest, TextCountsInTokensAsWorkersCountThem) {
+  for (const bool counted : {false, true}) {
+    TestFleet fleet(1);
+    fleet[0].SetReport({.used_tokens = 0, .total_tokens = 1200, .at = Clock::now()});
+    Cost policy(Seeded());
+    const std::string first = Text('a', 2000);
+    const std::string second = Text('b', 2000);
+    if (counted) policy.OnUsage(TextKey(second), 1000);
+    policy.OnUsage(TextKey("short"), 1);  // mostly the template's
+    fleet.Send(policy, TextKey(first));
+    EXPECT_EQ(fleet[0].tokens(), counted ? 1002 : 501);
+    fleet.Send(policy, TextKey(second));
+    EXPECT_EQ(policy.Choose(fleet.all(), TextKey(first)).matched > 0.5, !counted);
+    EXPECT_GT(policy.Choose(fleet.all(), TextKey(second)).matched, 0.8);
+  }
 }
 
 TEST(CostTest, ALostWorkersCacheCountsForNothing) {

@@ -13,6 +13,8 @@ constexpr double kFewRequests = 4;
 constexpr size_t kMaxBlocks = 1 << 16;
 // Longer ones come cut off, so that their tokens are not those of the whole.
 constexpr size_t kMaxLinkedText = kMaxPromptText;
+// Of shorter ones the template's own tokens are too many.
+constexpr size_t kLeastCountedText = 512;
 // How often a worker's report is copied.
 constexpr Duration kLookInterval = std::chrono::milliseconds(100);
 
@@ -31,14 +33,6 @@ std::span<const int32_t> IndexedTokens(const RoutingKey& key) {
   return key.tokens.first(std::min(key.tokens.size(), kMaxBlocks * kBlockTokens));
 }
 
-// Of a call with several prompts the first one's tokens are known, and only their share is cached.
-double UncachedTokens(const RoutingKey& key, double share) {
-  const auto all = static_cast<double>(std::max<int64_t>(1, key.prompt_tokens));
-  const double known =
-      key.tokens.empty() ? all : std::min(all, static_cast<double>(key.tokens.size()));
-  return all - share * known;
-}
-
 // The prompt's blocks as workers tell them, which name no model.
 void HashTold(const RoutingKey& key, std::vector<uint64_t>* chain) {
   chain->clear();
@@ -53,6 +47,16 @@ Cost::Cost(const PolicyOptions& options)
       dice_(options.seed),
       bytes_(static_cast<size_t>(options.index_bytes)) {
   index_.emplace(bytes_);
+}
+
+// Of a call with several prompts the first one's tokens are known, and only their share is cached.
+double Cost::UncachedTokens(const RoutingKey& key, double share) const {
+  auto all = static_cast<double>(std::max<int64_t>(1, key.prompt_tokens));
+  if (!key.tokens.empty()) {
+    return all - share * std::min(all, static_cast<double>(key.tokens.size()));
+  }
+  if (!key.text.empty()) all *= tokens_of_byte_ / kTokensOfByte;
+  return all - share * all;
 }
 
 Cost::Prompt Cost::HashPrompt(const RoutingKey& key, std::vector<uint64_t>* chain) {
@@ -80,7 +84,7 @@ Cost::Known& Cost::Know(const Worker& worker, TimePoint now) {
   if (added || now - known.looked > kLookInterval) {
     known.looked = now;
     known.report = worker.report();
-    index_->SetCapacity(known.place, CapacityOf(known) / block_tokens_);
+    index_->SetCapacity(known.place, BlocksOf(CapacityOf(known)));
   }
   return known;
 }
@@ -89,7 +93,7 @@ int64_t Cost::CapacityOf(const Known& known) const {
   const auto reported = static_cast<int64_t>(std::max(0.0, known.report.total_tokens));
   if (known.blocks == nullptr) return reported;
   // Who tells what it lets go is not guessed about, as far as that can be understood.
-  if (told_->linked || block_tokens_ == kBlockTokens) return 0;
+  if (told_->linked || !is_text_) return 0;
   if (reported > 0 || !known.lets_go) return reported;
   return static_cast<int64_t>(known.told_most) * kBlockTokens;
 }
@@ -119,7 +123,7 @@ bool Cost::IsFull(const Known& known) const {
   const double held =
       known.blocks != nullptr
           ? static_cast<double>(told_->blocks.blocks_of(known.told_place)) * kBlockTokens
-          : static_cast<double>(index_->blocks_of(known.place)) * block_tokens_;
+          : static_cast<double>(index_->blocks_of(known.place)) * BlockTokens();
   return known.report.total_tokens > 0 && held >= kFullFrom * known.report.total_tokens;
 }
 
@@ -134,7 +138,7 @@ Choice Cost::Choose(std::span<Worker* const> candidates, const RoutingKey& key) 
   costs.clear();
   double least = std::numeric_limits<double>::infinity();
   const MutexLock lock(&mutex_);
-  if (!prompt_chain.empty()) block_tokens_ = prompt.is_text ? kTextBlockTokens : kBlockTokens;
+  if (!prompt_chain.empty()) is_text_ = prompt.is_text;
   index_->Match(prompt_chain, &prompt_depths);
   told_depths.clear();
   if (told_ != nullptr && !prompt.is_text) {
@@ -145,7 +149,7 @@ Choice Cost::Choose(std::span<Worker* const> candidates, const RoutingKey& key) 
     const Known& known = Know(*worker, now);
     const int32_t depth = DepthOf(known, prompt_depths, told_depths);
     const double uncached = UncachedTokens(key, prompt.ShareOf(depth));
-    const double own = uncached * (IsFull(known) ? 1 + kEvict : 1);
+    const double own = uncached * (1 + kPlace + (IsFull(known) ? kEvict : 0));
     const auto queue = static_cast<double>(worker->tokens());
     double decode = static_cast<double>(worker->requests()) + OthersRequests(known, now);
     if (const Duration age = now - worker->healthy_since(); age < slow_start_) {
@@ -199,6 +203,7 @@ int64_t Cost::OnStart(Worker& worker, const RoutingKey& key) {
 void Cost::OnPrompt(const RoutingKey& key, std::span<const int32_t> tokens) {
   if (key.text.empty() || tokens.empty() || key.text.size() >= kMaxLinkedText) return;
   if (!key.tokens.empty()) return;  // found directly
+  OnUsage(key, static_cast<int64_t>(tokens.size()));
   const MutexLock lock(&mutex_);
   if (told_ == nullptr) return;
   told_->linked = true;
@@ -231,6 +236,16 @@ void Cost::OnPrompt(const RoutingKey& key, std::span<const int32_t> tokens) {
   }
 }
 
+void Cost::OnUsage(const RoutingKey& key, int64_t prompt_tokens) {
+  if (!key.tokens.empty() || key.text.size() < kLeastCountedText) return;
+  if (key.text.size() >= kMaxLinkedText) return;
+  const auto bytes = static_cast<double>(key.text.size());
+  const double ratio = std::clamp(static_cast<double>(prompt_tokens) / bytes, 1.0 / 16, 1.0);
+  const MutexLock lock(&mutex_);
+  counted_bytes_ = std::min(counted_bytes_ + bytes, kCountedBytes);
+  tokens_of_byte_ += (ratio - tokens_of_byte_) * bytes / counted_bytes_;
+}
+
 void Cost::BeginTold(Known* known) {
   if (told_ == nullptr) {
     told_ = std::make_unique<Told>(bytes_);
@@ -247,7 +262,7 @@ void Cost::BeginTold(Known* known) {
   known->many_ranks = false;
   known->lets_go = false;
   known->told_most = 0;
-  index_->SetCapacity(known->place, CapacityOf(*known) / block_tokens_);
+  index_->SetCapacity(known->place, BlocksOf(CapacityOf(*known)));
 }
 
 void Cost::EndTold(Known* known) {

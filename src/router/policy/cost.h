@@ -1,7 +1,10 @@
 // cost: the worker on which the request costs least, in tokens of prefill:
 //
-//   own       prompt tokens that the worker is not believed to have cached; (1 + kEvict) times as many
-//             where its cache is full, since what they push out will have to be computed again
+//   own       prompt tokens that the worker is not believed to have cached, 1 + kPlace times: the request waits until they
+//             are computed, and they take cells; kEvict times more where the cache is full already, since what they push
+//             out will have to be computed again. Without the first of these prices a conversation leaves its worker for
+//             a short queue while there are cells left, and its copies fill the caches of two; without the second, what
+//             is new gathers on the workers that have the common beginning of all prompts, while others have free cells
 //   + queue   prompt tokens that are still to be computed there: of the prompts in flight whose answers have not begun,
 //             those that were not believed to be cached when they were sent
 //   + decode  kDecodeTokens for each request in flight: a step with one more sequence in it takes
@@ -17,7 +20,11 @@
 // hashes of blocks (index/prefix_index.h): 16 tokens a block, or bytes of text (block_hash.h). A worker's
 // part of it is bounded by the KV cells that it reports and forgets as its cache does; all of it is
 // bounded by --index-bytes. So a prefix that is wanted more often than one worker can serve spreads, as
-// soon as the queue there is longer than the prefix, and no threshold has to be set.
+// soon as the queue there is 1 + kPlace times as long as the prefix, and no threshold has to be set.
+//
+// How many tokens a byte of text is, is the mean of what workers have counted (the usage in their answers) over the last
+// kCountedBytes of prompts, and 1/4 until one has: English has 0.22, text whose words the tokenizer does not know 0.5, and with
+// half of the truth the index would believe twice what the caches hold.
 //
 // Workers that tell what their caches take in and let go (KV-cache events) are believed: what they say corrects the index,
 // and they forget nothing that they have not said. They tell of tokens; a prompt that is known as text when its worker is
@@ -41,6 +48,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
+#include "router/index/block_hash.h"
 #include "router/index/prefix_index.h"
 #include "router/index/text_links.h"
 #include "router/index/worker_blocks.h"
@@ -53,11 +61,13 @@ namespace portico::router {
 class Cost final : public Policy {
  public:
   static constexpr double kDecodeTokens = 128;
-  static constexpr double kEvict = 4;
+  static constexpr double kPlace = 1;
+  static constexpr double kEvict = 2;
   static constexpr double kFullFrom = 0.95;  // of the KV cells that the worker reports
   static constexpr double kMemoryTokens = 2048;
   static constexpr double kMemoryFrom = 0.8;
   static constexpr double kTie = 16;
+  static constexpr double kCountedBytes = 256 << 10;
 
   explicit Cost(const PolicyOptions& options);
 
@@ -67,6 +77,8 @@ class Cost final : public Policy {
   Choice Choose(std::span<Worker* const> candidates, const RoutingKey& key) override;
   int64_t OnStart(Worker& worker, const RoutingKey& key) override;
   void OnPrompt(const RoutingKey& key, std::span<const int32_t> tokens) override;
+  bool wants_usage() const override { return true; }
+  void OnUsage(const RoutingKey& key, int64_t prompt_tokens) override;
   bool wants_kv_events() const override { return true; }
   bool OnKvEvents(const Worker& worker, const KvEventBatch& batch, bool reset) override;
   void OnKvEventsLost(const Worker& worker) override;
@@ -111,6 +123,16 @@ class Cost final : public Policy {
     double ShareOf(int32_t blocks) const;
   };
 
+  // Of the request, what a worker that has this share of the prompt would compute, in tokens.
+  double UncachedTokens(const RoutingKey& key, double share) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What a block of the index stands for.
+  double BlockTokens() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return is_text_ ? kMeanTextBlockBytes * tokens_of_byte_ : kBlockTokens;
+  }
+  int64_t BlocksOf(int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int64_t>(static_cast<double>(tokens) / BlockTokens());
+  }
   // Fills `chain` with the hashes of the prompt's blocks.
   static Prompt HashPrompt(const RoutingKey& key, std::vector<uint64_t>* chain);
   Known& Know(const Worker& worker, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -136,7 +158,10 @@ class Cost final : public Policy {
   const size_t bytes_;
   std::optional<PrefixIndex> index_ ABSL_GUARDED_BY(mutex_);  // always there
   std::unique_ptr<Told> told_ ABSL_GUARDED_BY(mutex_);        // null until a worker tells
-  int32_t block_tokens_ ABSL_GUARDED_BY(mutex_) = 16;  // of the prompts that come: text or tokens
+  bool is_text_ ABSL_GUARDED_BY(mutex_) = false;              // how prompts come
+  double tokens_of_byte_ ABSL_GUARDED_BY(mutex_) = kTokensOfByte;
+  double counted_bytes_ ABSL_GUARDED_BY(mutex_) =
+      0;  // of text; what tokens_of_byte_ is the mean of
   absl::flat_hash_map<uint64_t, Known> known_ ABSL_GUARDED_BY(mutex_);  // by number
 };
 

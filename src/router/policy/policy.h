@@ -88,6 +88,14 @@ class Policy {
     static_cast<void>(key);
     static_cast<void>(tokens);
   }
+  // Whether OnUsage() does anything.
+  virtual bool wants_usage() const { return false; }
+  // How many tokens the worker has counted in a prompt that `key` knows as text only. Where answers say it, and not of
+  // every request.
+  virtual void OnUsage(const RoutingKey& key, int64_t prompt_tokens) {
+    static_cast<void>(key);
+    static_cast<void>(prompt_tokens);
+  }
   // Whether OnKvEvents() does anything.
   virtual bool wants_kv_events() const { return false; }
   // What the worker's cache has taken in and let go, in order. `reset`: what was told before does not count any more.

@@ -18,7 +18,7 @@ bool EndsPause(std::string_view path) {
   return path == "/continue_generation" || path == "/resume" || path == "/wake_up";
 }
 
-PauseReading ReadingOf(std::string_view path) {
+PauseReading PauseReadingOf(std::string_view path) {
   if (path == "/pause_generation") return PauseReading::kInference;
   return path == "/sleep" ? PauseReading::kIsSleeping : PauseReading::kIsPaused;
 }
@@ -72,13 +72,17 @@ bool EndsUpdate(std::string_view path) {
 // that comes in parts, until another control ends it.
 bool HoldsEngineBack(std::string_view path) {
   if (path == "/weight_info") return false;  // a reading
-  return PausesEngine(path) || path.find("weight") != path.npos ||
+  return PausesEngine(path) || path == "/collective_rpc" || path.find("weight") != path.npos ||
          path.find("profile") != path.npos || path.find("lora_adapter") != path.npos;
 }
 
-// What makes an engine infer again. A worker that is stalled gets it too: it may have been paused past this
+// What makes an engine infer again. A worker that is stalled or unhealthy gets it too: it may have been paused past this
 // gateway, and nothing else through it would wake it.
 bool LetsEngineGoOn(std::string_view path) { return EndsPause(path) || EndsUpdate(path); }
+
+bool IsOut(const Worker& worker) {
+  return worker.health() == Health::kUnhealthy || worker.health() == Health::kStalled;
+}
 
 // The worker, and the other ranks of its server: what one is told concerns the engines of all.
 std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
@@ -95,9 +99,15 @@ std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
 bool NoteSent(std::string_view path, std::string_view query, Worker& worker) {
   if (HoldsEngineBack(path)) worker.BeginControl();
   if (!PausesEngine(path)) return false;
-  const bool was_paused = worker.BeginPause();
+  const bool was_paused = worker.BeginPause(PauseReadingOf(path));
   if (path == "/sleep") worker.NoteAsleep(PutToSleep(query));
   return was_paused;
+}
+
+// A control that may have been done, or not: it was lost on its way there or back, failed halfway, or a server in
+// between says so.
+bool MayBeDone(const StatusOr<SmallAnswer>& answer) {
+  return !answer.ok() || (answer->status >= 500 && answer->status != 501);
 }
 
 void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<SmallAnswer>& answer,
@@ -105,9 +115,8 @@ void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<S
   if (HoldsEngineBack(path)) worker.EndControl();
   // Whatever it has come to, nothing of it follows.
   if (EndsUpdate(path)) worker.SetUpdating(false);
-  if (!answer.ok()) {
-    // It may have been lost on its way there or back.
-    if (PausesEngine(path) && !was_paused) worker.DoubtPause(ReadingOf(path));
+  if (MayBeDone(answer)) {
+    if (PausesEngine(path) ? !was_paused : EndsPause(path)) worker.DoubtPause(false);
     return;
   }
   if (answer->status != 200) {
@@ -122,8 +131,8 @@ void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<S
 
 }  // namespace
 
-void FanOut::Take(size_t index, StatusOr<SmallAnswer> answer, bool stalled) {
-  left_out_[index] = stalled && !answer.ok();
+void FanOut::Take(size_t index, StatusOr<SmallAnswer> answer, bool out) {
+  left_out_[index] = out && !answer.ok();
   answers_[index].answer = std::move(answer);
 }
 
@@ -143,8 +152,7 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
   const std::string query = request.target.substr(std::min(path_end + 1, request.target.size()));
   std::vector<Worker*> workers;
   for (const WorkerPtr& worker : self->set_->workers()) {
-    const bool down = worker->health() == Health::kUnhealthy ||
-                      (worker->health() == Health::kStalled && !LetsEngineGoOn(path));
+    const bool down = IsOut(*worker) && !LetsEngineGoOn(path);
     const bool usable = worker->protocol() == Protocol::kHttp ||
                         (worker->protocol() == Protocol::kGrpc && request.to_token_workers &&
                          shard.gateway().tokens() != nullptr);
@@ -164,18 +172,18 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
     self->answers_.push_back({worker->id(), Error(StatusCode::kUnavailable, "")});
     SmallRequest one = request;
     if (!key.empty()) one.authorization = "Bearer " + key;
-    const bool stalled = worker->health() == Health::kStalled;
-    if (stalled) one.timeout = std::min(one.timeout, shard.gateway().options().health.timeout);
+    const bool out = IsOut(*worker);
+    if (out) one.timeout = std::min(one.timeout, shard.gateway().options().health.timeout);
     // Each with what NoteSent() says.
     std::vector<std::pair<Worker*, bool>> ranks;
     for (Worker* rank : RanksBeside(*self->set_, *worker)) {
       ranks.emplace_back(rank, NoteSent(path, query, *rank));
     }
-    auto take = [self, index, ranks, stalled, path, query](StatusOr<SmallAnswer> answer) {
+    auto take = [self, index, ranks, out, path, query](StatusOr<SmallAnswer> answer) {
       for (const auto& [rank, was_paused] : ranks) {
         NoteOutcome(path, query, answer, was_paused, *rank);
       }
-      self->Take(index, std::move(answer), stalled);
+      self->Take(index, std::move(answer), out);
       if (--self->open_ > 0) return;
       self->shard_.shard().AtEndOfTurn([self] {
         self->calls_.clear();

@@ -21,14 +21,15 @@ class FanOut {
   using Done = absl::AnyInvocable<void(std::vector<FanOutAnswer>)>;
 
   // Sends `request` to all workers that are not known to be down, with each one's key, of a server's
-  // ranks to one. What makes an engine go on is also sent to workers that are stalled, which have health.timeout
-  // for it; one of them that does not answer is left out. `done` is called once on the shard, at the earliest
+  // ranks to one. What makes an engine go on is also sent to workers that are stalled or unhealthy, which have
+  // health.timeout for it; one of them that does not answer is left out. `done` is called once on the shard, at the earliest
   // after this; at once if there are no workers. Holds itself until then.
   static void Start(GatewayShard& shard, SmallRequest request, Done done);
 
  private:
   FanOut(GatewayShard& shard, Done done) : shard_(shard), done_(std::move(done)) {}
-  void Take(size_t index, StatusOr<SmallAnswer> answer, bool stalled);
+  // `out`: its worker is stalled or unhealthy.
+  void Take(size_t index, StatusOr<SmallAnswer> answer, bool out);
   std::vector<FanOutAnswer> Answers();
 
   GatewayShard& shard_;

@@ -108,6 +108,29 @@ TEST_F(FanOutTest, APauseThatHasBeenAnsweredIsInNoDoubt) {
   EXPECT_EQ(worker_->pause_doubt().number, 0u);
 }
 
+TEST_F(FanOutTest, AControlThatMayBeDoneOrNotLeavesAPauseInDoubt) {
+  // A server in between, or the engine, gives it up halfway: the pause was over, or counted for ever.
+  for (const int status : {500, 502, 503, 504}) {
+    Do("/pause_generation", status);
+    EXPECT_TRUE(worker_->held_back()) << status;
+    EXPECT_EQ(worker_->pause_doubt().reading, PauseReading::kInference);
+    EXPECT_NE(worker_->pause_doubt().number, 0u);
+    Do("/continue_generation");
+    EXPECT_FALSE(worker_->held_back());
+    Do("/pause");
+    EXPECT_EQ(worker_->pause_doubt().number, 0u);
+    Do("/resume", status);
+    EXPECT_TRUE(worker_->held_back()) << status;
+    EXPECT_EQ(worker_->pause_doubt().reading, PauseReading::kIsPaused);
+    EXPECT_NE(worker_->pause_doubt().number, 0u);
+    Do("/resume");
+    EXPECT_FALSE(worker_->held_back());
+  }
+  Do("/pause");
+  Do("/resume", 400);
+  EXPECT_EQ(worker_->pause_doubt().number, 0u);
+}
+
 TEST_F(FanOutTest, AReadingOfTheWeightsHoldsNoEngineBack) {
   // What asked for the version every second kept a hanging engine from being noticed.
   Send("/weight_info");
@@ -121,8 +144,10 @@ TEST_F(FanOutTest, AReadingOfTheWeightsHoldsNoEngineBack) {
 
 TEST_F(FanOutTest, APauseThatIsRefusedIsNone) {
   for (const char* path : {"/pause", "/sleep", "/pause_generation"}) {
-    Do(path, 404);
-    EXPECT_FALSE(worker_->held_back()) << path;
+    for (const int status : {400, 404, 501}) {
+      Do(path, status);
+      EXPECT_FALSE(worker_->held_back()) << path;
+    }
   }
   Do("/pause_generation");
   Do("/pause", 404);
@@ -154,15 +179,18 @@ TEST_F(FanOutTest, AnUpdateOfWeightsHoldsTheEngineBackUntilItsEnd) {
   EXPECT_FALSE(worker_->held_back());
 }
 
-TEST_F(FanOutTest, AStalledWorkerGetsOnlyWhatEndsAPauseOrAnUpdate) {
-  worker_->SetHealth(Health::kStalled);
-  for (const char* path : {"/start_weight_update", "/update_weights", "/is_paused"}) {
-    const int before = ended_;
-    Send(path);
-    AwaitEnd(before + 1);
-    EXPECT_EQ(workers_.held.count(path), 0u) << path;
+TEST_F(FanOutTest, AStalledOrUnhealthyWorkerGetsOnlyWhatEndsAPauseOrAnUpdate) {
+  // SGLang's /health is not answered while its engine is paused: past the gateway, what made it go on was not sent to it.
+  for (const Health health : {Health::kStalled, Health::kUnhealthy}) {
+    worker_->SetHealth(health);
+    for (const char* path : {"/start_weight_update", "/update_weights", "/is_paused"}) {
+      const int before = ended_;
+      Send(path);
+      AwaitEnd(before + 1);
+      EXPECT_EQ(workers_.held.count(path), 0u) << path;
+    }
+    for (const char* path : {"/resume", "/end_weight_update", "/finish_weight_update"}) Do(path);
   }
-  for (const char* path : {"/resume", "/end_weight_update", "/finish_weight_update"}) Do(path);
 }
 
 TEST_F(FanOutTest, AnEngineThatSleptIsPausedUntilAllItsMemoryIsAwake) {

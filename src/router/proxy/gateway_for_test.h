@@ -23,6 +23,7 @@ class CalledWorkers : public TokenWorkers {
  public:
   void Probe(const WorkerPtr&, bool, Duration, ProbeDone) override {}
   void AskLoad(const WorkerPtr&, Duration, LoadDone) override {}
+  void AskPaused(const WorkerPtr&, Duration, PausedDone) override {}
   void Keep(const WorkerSet&) override {}
 };
 

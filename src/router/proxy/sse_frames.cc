@@ -26,7 +26,8 @@ size_t LastEventEnd(std::string_view bytes, size_t none_before) {
 }
 
 bool SseFrames::half() const {
-  if (held_.empty() || held_ == kDone) return false;
+  if (held_.empty()) return begun_;
+  if (held_ == kDone) return false;
   if (held_.back() != '\n' && held_.back() != '\r') return true;
   if (begun_) return false;
   bool fields = false;  // other than its data

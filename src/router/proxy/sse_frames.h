@@ -18,6 +18,8 @@ class SseFrames {
   std::string_view rest() const { return held_; }
   // What is held back is no event whose last empty line is missing, but a part of one.
   bool half() const;
+  // A part of an event has been passed on that was too large to be held back: what follows would be more of it.
+  bool within_event() const { return begun_; }
   // `data: [DONE]` has been passed on.
   bool done() const { return done_; }
 

@@ -69,5 +69,17 @@ TEST(SseFramesTest, DoesNotHoldAnEndlessEventBack) {
   EXPECT_GE(passed + SseFrames::kMaxEvent + (64 << 10), size_t{64} * (64 << 10));
 }
 
+TEST(SseFramesTest, KnowsThatAnEventIsOpenOfWhichAPartHasBeenPassedOn) {
+  // It ended without its rest, which counted as an end between events: nothing was held back.
+  SseFrames frames;
+  EXPECT_FALSE(frames.within_event());
+  frames.Take("data: " + std::string(SseFrames::kMaxEvent, 'x'));
+  EXPECT_TRUE(frames.within_event());
+  EXPECT_TRUE(frames.half());
+  frames.Take("xx\n\ndata: 2\n\n");
+  EXPECT_FALSE(frames.within_event());
+  EXPECT_FALSE(frames.half());
+}
+
 }  // namespace
 }  // namespace portico::router

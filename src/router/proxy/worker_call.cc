@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "router/proxy/forward_head.h"
+#include "router/proxy/usage_tail.h"
 
 namespace portico::router {
 namespace {
@@ -24,7 +25,8 @@ WorkerCall::WorkerCall(GatewayShard& shard, WorkerSetPtr set, const Pick& pick,
       key_(key),
       prefill_(group_.policy->OnStart(worker_, key)),
       profile_(std::move(profile)),
-      events_(&events) {
+      events_(&events),
+      reads_usage_(!key_.text.empty() && key_.tokens.empty() && group_.policy->wants_usage()) {
   worker_.Start(prefill_);
 }
 
@@ -167,7 +169,6 @@ void WorkerCall::OnHead(net::ResponseHead& head) {
   first_at_ = Clock::now();
   profile_.FirstByte();
   worker_.NoteLife(first_at_);
-  NoteFirst();
   if (events_ != nullptr) events_->OnHead(*this, head);
 }
 
@@ -181,7 +182,16 @@ void WorkerCall::OnStreamFailure(net::HttpResponse& instead) {
 
 void WorkerCall::OnBody(std::string_view bytes) {
   worker_.NoteLife(Clock::now());
-  if (events_ != nullptr) events_->OnBody(*this, bytes);
+  // Not with the head: SGLang and vLLM send that of a stream before they compute the prompt.
+  NoteFirst();
+  if (events_ == nullptr) return;
+  if (reads_usage_) {
+    if (const auto tokens = FindPromptTokens(bytes)) {
+      reads_usage_ = false;
+      group_.policy->OnUsage(key_, *tokens);
+    }
+  }
+  events_->OnBody(*this, bytes);
 }
 
 void WorkerCall::OnBodyWanted() {

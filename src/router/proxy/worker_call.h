@@ -109,6 +109,7 @@ class WorkerCall final : private net::HttpCallEvents {
   TimePoint sent_at_{};
   TimePoint first_at_{};
   int stale_ = 0;
+  bool reads_usage_ = false;  // the policy wants it, and nothing has said it yet
   bool awaits_body_ = false;  // the worker has taken all of it that there was
   bool paused_ = false;
   bool prefill_open_ = true;

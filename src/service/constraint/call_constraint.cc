@@ -279,8 +279,9 @@ StatusOr<std::shared_ptr<const Constraint>> BehindReasoning(
   const TokenId begin = token_of(family.starts);
   const TokenId end = token_of(family.ends);
   if (end < 0 && (start == ReasoningStart::kInside || constraint == nullptr)) {
-    return CannotEnforce(bounded->field,
-                         "the answer begins with reasoning, whose end is no token of this model");
+    return CannotEnforce(
+        bounded->field,
+        "the answer begins with reasoning, whose end marker is not a token of this model");
   }
   // Reasoning that a constrained model cannot begin with a token does not begin.
   if (start == ReasoningStart::kMayBegin && (begin < 0 || end < 0)) return constraint;

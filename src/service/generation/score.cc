@@ -101,7 +101,7 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
         std::vector<TokenId> ids,
         EncodePrompt(model,
                      request.item_first ? Join(item, request.query) : Join(request.query, item),
-                     place));
+                     place, gate));
     PORTICO_RETURN_IF_ERROR(AddPrompt(std::move(ids), engine, place, &plan));
   }
   return plan;

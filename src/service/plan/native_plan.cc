@@ -156,7 +156,7 @@ Status CheckPromptOfMedia(const NativeGenerateRequest& request, size_t i) {
 }
 
 StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGenerateRequest& request,
-                                    const SharedSampling& shared, size_t i) {
+                                    const SharedSampling& shared, size_t i, StepGate* gate) {
   const EngineInfo& engine = model.engine->info();
   const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
                           events::kFrontend);
@@ -184,7 +184,7 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   }
   const std::string place = PlaceOf(request, i);
   PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids,
-                           EncodePrompt(model, request.prompts[i], place));
+                           EncodePrompt(model, request.prompts[i], place, gate));
   const auto length = static_cast<int64_t>(ids.size());
   if (shared.default_limit) {
     const int64_t room = std::max<int64_t>(engine.context_length - length, 1);
@@ -238,7 +238,7 @@ StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateR
   for (size_t i = 0; i < request.prompts.size(); ++i) {
     PORTICO_RETURN_IF_ERROR(PassGate(gate, 0));
     const SharedSampling& sampling = samplings[request.sampling.is_list ? i : 0];
-    PORTICO_ASSIGN_OR_RETURN(GenerationPlan prompt, PlanPrompt(model, request, sampling, i));
+    PORTICO_ASSIGN_OR_RETURN(GenerationPlan prompt, PlanPrompt(model, request, sampling, i, gate));
     prompt.options.rid = std::move(names[i]);
     prompt.arrival = arrival;
     plan.prompts.push_back(std::move(prompt));

@@ -292,5 +292,24 @@ TEST_F(PlanNativeTest, APlanEndsBeforeTheNextPromptWhenItsClientHasLeft) {
   EXPECT_EQ(PlanCompletion(model_, request, &gate).status().code(), StatusCode::kCancelled);
 }
 
+// One text of 30 MB was one step: a client that had left kept a thread of the pool until its end.
+TEST_F(PlanNativeTest, ALongTextIsEncodedInStepsOfItsOwn) {
+  model_.long_texts = std::make_shared<LongTextEncoder>(model_.tokenizer, 4);
+  CompletionRequest request;
+  request.prompts.push_back({.text = "a a a a a a a a a a", .ids = {}, .is_ids = false});
+  auto client = std::make_shared<char>();
+  StepGate gate = StepGate::OnPool(client);
+  const auto planned = PlanCompletion(model_, request, &gate);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_EQ(*planned->prompts[0].ids, *(*PlanCompletion(model_, request)).prompts[0].ids);
+  client.reset();
+  std::vector<TokenId> ids;
+  EXPECT_EQ(EncodeText(model_, request.prompts[0].text, true, &gate, &ids).code(),
+            StatusCode::kCancelled);
+  EXPECT_TRUE(ids.empty());
+  EXPECT_EQ(EncodePrompt(model_, request.prompts[0], "prompt", &gate).status().code(),
+            StatusCode::kCancelled);
+}
+
 }  // namespace
 }  // namespace portico

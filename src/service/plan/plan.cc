@@ -19,6 +19,9 @@
 namespace portico {
 namespace {
 
+// Longer chats are encoded without the cache of conversations, which keeps none of their size, and in parts.
+constexpr size_t kMostKeptText = ConversationCache::kMaxBytes / 16;
+
 Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
   if (options.min_tokens <= max_new_tokens) return OkStatus();
   return InvalidArgument("min_tokens",
@@ -39,7 +42,7 @@ Status Share(const GenerationOptions& options, const ServingModel& model, Genera
 }
 
 // What a template goes through: messages, their parts and calls, tools.
-size_t RenderWork(const ChatRequest& request) {
+size_t RenderedItems(const ChatRequest& request) {
   size_t items = 0;
   const auto count = [&items](const Json* list) {
     if (list != nullptr && list->is_array()) items += list->as_array().size();
@@ -47,13 +50,13 @@ size_t RenderWork(const ChatRequest& request) {
   count(&request.tools);
   count(&request.documents);
   count(&request.messages);
-  if (!request.messages.is_array()) return kMessageWork * items;
+  if (!request.messages.is_array()) return items;
   for (const Json& message : request.messages.as_array()) {
     if (!message.is_object()) continue;
     count(message.Find("content"));
     count(message.Find("tool_calls"));
   }
-  return kMessageWork * items;
+  return items;
 }
 
 }  // namespace
@@ -96,7 +99,9 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
 }
 
 StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request, StepGate* gate) {
-  PORTICO_RETURN_IF_ERROR(PassGate(gate, RenderWork(*request)));
+  const size_t items = RenderedItems(*request);
+  PORTICO_RETURN_IF_ERROR(PassGate(gate, model.render_pace->WorkOf(items, kMessageWork)));
+  const TimePoint began = Clock::now();
   const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
                           events::kFrontend);
   if (!model.chat_template) {
@@ -124,9 +129,19 @@ StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request
   FitRequest(facts, &tools, &render);
 
   StatusOr<std::string> text = model.chat_template->Render(render);
+  model.render_pace->Learn(items, Clock::now() - began);
   if (text.ok()) return text;
   std::string field = FieldOf(text.status());
   return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
+}
+
+Status EncodeText(const ServingModel& model, std::string_view text, bool add_special_tokens,
+                  StepGate* gate, std::vector<TokenId>* ids) {
+  if (gate == nullptr || model.long_texts == nullptr) {
+    return model.tokenizer->TryEncode(text, add_special_tokens, ids);
+  }
+  const auto go_on = [gate] { return gate->Pass(0); };
+  return model.long_texts->Encode(text, add_special_tokens, go_on, ids);
 }
 
 StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text,
@@ -134,9 +149,10 @@ StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::st
   PORTICO_RETURN_IF_ERROR(PassGate(gate, text.size()));
   events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd, events::kFrontend);
   std::vector<TokenId> ids;
-  const Status status = model.conversation_cache
-                            ? model.conversation_cache->Encode(text, &ids).status()
-                            : model.tokenizer->TryEncode(text, /*add_special_tokens=*/false, &ids);
+  const bool is_kept = model.conversation_cache && text.size() <= kMostKeptText;
+  const Status status = is_kept ? model.conversation_cache->Encode(text, &ids).status()
+                                : EncodeText(model, text, /*add_special_tokens=*/false, gate, &ids);
+  if (status.code() == StatusCode::kCancelled) return status;
   if (!status.ok()) return InvalidArgument("messages", std::string(MessageOf(status)));
   span.Tell(static_cast<int64_t>(ids.size()));
   return ids;
@@ -195,14 +211,14 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request
 
 StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
                                             const CompletionRequest::Prompt& prompt,
-                                            std::string_view field) {
+                                            std::string_view field, StepGate* gate) {
   std::vector<TokenId> ids = prompt.ids;
   if (!prompt.is_ids) {
     events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd,
                       events::kFrontend);
-    const Status status =
-        model.tokenizer->TryEncode(prompt.text, /*add_special_tokens=*/true, &ids);
+    const Status status = EncodeText(model, prompt.text, /*add_special_tokens=*/true, gate, &ids);
     span.Tell(static_cast<int64_t>(ids.size()));
+    if (status.code() == StatusCode::kCancelled) return status;
     if (!status.ok()) return InvalidArgument(field, std::string(MessageOf(status)));
   }
   PORTICO_RETURN_IF_ERROR(CheckIds(ids, model.engine->info().vocab_size, field));
@@ -240,7 +256,7 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model, const Complet
   for (const CompletionRequest::Prompt& from : request.prompts) {
     PORTICO_RETURN_IF_ERROR(PassGate(gate, 0));
     GenerationPlan::Prompt prompt;
-    PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt"));
+    PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt", gate));
     prompt.is_ids = from.is_ids;
     if (request.echo) {
       prompt.text = from.is_ids ? model.tokenizer->Decode(ids, request.options.skip_special_tokens)

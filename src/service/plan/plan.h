@@ -20,6 +20,10 @@ namespace portico {
 StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request,
                                  StepGate* gate = nullptr);
 
+// Appends the ids of a text, as Tokenizer::TryEncode() does. The gate is asked again between the parts of a long one.
+Status EncodeText(const ServingModel& model, std::string_view text, bool add_special_tokens,
+                  StepGate* gate, std::vector<TokenId>* ids);
+
 // The tokens of a rendered prompt. Templates write their own special tokens, so none are added.
 StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text,
                                               StepGate* gate = nullptr);
@@ -34,7 +38,7 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size, std:
 // the vocabulary.
 StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
                                             const CompletionRequest::Prompt& prompt,
-                                            std::string_view field);
+                                            std::string_view field, StepGate* gate = nullptr);
 
 // What tokenizing the prompts takes.
 size_t WorkOf(const std::vector<CompletionRequest::Prompt>& prompts);

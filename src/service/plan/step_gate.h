@@ -11,10 +11,12 @@
 
 namespace portico {
 
-// Work is counted in bytes of text that are tokenized, about 10 ns each.
+// Work is counted in bytes of text that are tokenized, about 10 ns each: 5 to 20 ns by tokenizer (docs/text.md).
+inline constexpr size_t kNanosecondsOfWork = 10;
 inline constexpr size_t kShardWork = 128 << 10;  // of one plan: about a millisecond
 inline constexpr size_t kPromptWork = 128;       // each prompt, beside its text
-inline constexpr size_t kMessageWork = 256;      // each message, part or tool that a template shows
+inline constexpr size_t kMessageWork =
+    256;  // each message, part or tool that a template shows, at least
 
 // Of one plan, on one thread at a time.
 class StepGate {

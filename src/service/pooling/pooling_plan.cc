@@ -62,9 +62,10 @@ Status AddPrompt(const EmbeddingPrompts& prompts, EmbeddingRequest* request) {
     std::vector<std::string_view> known;
     for (const auto& [one, text] : prompts.texts) known.push_back(one);
     return InvalidArgument(
-        kField, known.empty() ? fmt::format("the model has no prompts, so none named '{}'", name)
-                              : fmt::format("the model has no prompt '{}'; it has {}", name,
-                                            fmt::join(known, ", ")));
+        kField,
+        known.empty()
+            ? fmt::format("the model has no prompts, therefore none named '{}'", name)
+            : fmt::format("the model has no prompt '{}'; it has {}", name, fmt::join(known, ", ")));
   }
   for (CompletionRequest::Prompt& input : request->inputs) {
     if (!input.is_ids) {

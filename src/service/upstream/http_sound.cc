@@ -115,16 +115,25 @@ struct Stretch {
   std::string wav;  // empty: the clip ends, after `end` seconds
 };
 
+// A number as the form has it; empty: not told.
+std::string TemperatureOf(const pipeline::Request& request, std::string_view stage) {
+  const Json* temperature = request.Sampling(stage, "temperature");
+  if (temperature == nullptr && request.sampling.is_object()) {
+    temperature = request.sampling.Find("temperature");
+  }
+  return temperature == nullptr ? std::string() : temperature->Dump();
+}
+
 class HearWork final : public HttpWork {
  public:
   HearWork(const HttpStageOptions& options, std::shared_ptr<UpstreamPlace> place,
-           std::shared_ptr<pipeline::StageOutput> output, std::string language, std::string prompt,
-           bool translate)
+           std::shared_ptr<pipeline::StageOutput> output, const pipeline::Request& request)
       : HttpWork(options, std::move(place), std::move(output)),
         model_(options.model),
-        language_(std::move(language)),
-        prompt_(std::move(prompt)),
-        path_(translate ? "/audio/translations" : "/audio/transcriptions") {}
+        language_(request.language),
+        prompt_(request.instructions),
+        temperature_(TemperatureOf(request, options.stage)),
+        path_(request.translate ? "/audio/translations" : "/audio/transcriptions") {}
 
   // Only while nothing else is heard.
   void Hear(std::deque<Stretch> stretches) {
@@ -144,6 +153,7 @@ class HearWork final : public HttpWork {
     form.fields.emplace_back("response_format", "json");
     if (!language_.empty()) form.fields.emplace_back("language", language_);
     if (!prompt_.empty()) form.fields.emplace_back("prompt", prompt_);
+    if (!temperature_.empty()) form.fields.emplace_back("temperature", temperature_);
     form.file_name = "speech.wav";
     form.file = std::move(stretches_.front().wav);
     UpstreamRequest call;
@@ -175,6 +185,7 @@ class HearWork final : public HttpWork {
   const std::string model_;
   const std::string language_;
   const std::string prompt_;
+  const std::string temperature_;
   const std::string path_;
   std::deque<Stretch> stretches_;
   std::string answer_;
@@ -253,8 +264,7 @@ std::unique_ptr<pipeline::StageRun> NewHttpEars(const HttpStageOptions& options,
                                                 std::shared_ptr<UpstreamPlace> place,
                                                 std::shared_ptr<const pipeline::Request> request,
                                                 std::shared_ptr<pipeline::StageOutput> output) {
-  auto work = std::make_shared<HearWork>(options, std::move(place), output, request->language,
-                                         request->instructions, request->translate);
+  auto work = std::make_shared<HearWork>(options, std::move(place), output, *request);
   return std::make_unique<Ears>(options, std::move(output), std::move(work));
 }
 

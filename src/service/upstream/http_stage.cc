@@ -39,7 +39,7 @@ class HttpStage final : public pipeline::Stage {
     }
   }
 
-  bool samples() const override { return options_.role == HttpRole::kThink; }
+  bool samples() const override { return options_.role != HttpRole::kSay; }
   bool calls_tools() const override { return options_.role == HttpRole::kThink; }
   bool Answers(pipeline::Task task) const override {
     switch (options_.role) {
@@ -57,10 +57,7 @@ class HttpStage final : public pipeline::Stage {
   Status Check(const Request& request) const override {
     if (places_.empty()) return Error(StatusCode::kInternal, "no shard to call from");
     if (options_.role == HttpRole::kThink) return CheckThought(request);
-    if (options_.role == HttpRole::kHear && request.translate && !options_.translates) {
-      return InvalidArgument("model", "no stage of this pipeline translates");
-    }
-    return OkStatus();
+    return options_.role == HttpRole::kHear ? CheckHeard(request) : OkStatus();
   }
 
   std::unique_ptr<StageRun> Start(std::shared_ptr<const Request> request,
@@ -77,6 +74,28 @@ class HttpStage final : public pipeline::Stage {
   }
 
  private:
+  // Of sampling, OpenAI's transcriptions have a temperature.
+  Status CheckHeard(const Request& request) const {
+    if (request.translate && !options_.translates) {
+      return InvalidArgument("model", "no stage of this pipeline translates");
+    }
+    const auto check = [this](const Json* sampling, std::string_view of) {
+      if (sampling == nullptr || !sampling->is_object()) return OkStatus();
+      for (const auto& [name, value] : sampling->as_object()) {
+        if (name == "temperature") continue;
+        return InvalidArgument(
+            of.empty() ? name : std::string(of),
+            fmt::format("{}: stage `{}` cannot honour it", name, options_.stage));
+      }
+      return OkStatus();
+    };
+    if (request.task == pipeline::Task::kTranscription) {
+      PORTICO_RETURN_IF_ERROR(check(&request.sampling, ""));
+    }
+    if (!request.stage_sampling.is_object()) return OkStatus();
+    return check(request.stage_sampling.Find(options_.stage), "stage_sampling");
+  }
+
   const HttpStageOptions options_;
   std::vector<std::shared_ptr<UpstreamPlace>> places_;
   std::atomic<size_t> turn_{0};

@@ -32,7 +32,8 @@ bool IsHostByte(char c) {
 
 StatusOr<MediaUrl> ReadFilePath(const MediaRules& rules, std::string_view text, bool escaped) {
   if (rules.local_folder.empty()) {
-    return Refused("is a local file, and this server reads none (--allowed-local-media-path)");
+    return Refused(
+        "is a local file, and this server does not read local files (--allowed-local-media-path)");
   }
   MediaUrl url;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -107,7 +107,7 @@ StatusOr<GgufPreTokenizer> FindGgufPreTokenizer(std::string_view name) {
   }
   return Error(StatusCode::kUnimplemented,
                "the GGUF file's pre-tokenizer '" + std::string(name) +
-                   "' is not known; a tokenizer.json beside it would do");
+                   "' is unknown; place a tokenizer.json next to the file");
 }
 
 }  // namespace portico::tokenizer

@@ -1,6 +1,7 @@
 #include "tokenizer/split/seams.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -194,6 +195,24 @@ size_t Seams::Find(std::string_view text, size_t from, size_t to) const {
     }
   }
   return to;
+}
+
+Status Seams::EncodePart(const Tokenizer& tokenizer, std::string_view text, size_t begin,
+                         size_t end, const Tokenizer::EncodeOptions& options,
+                         std::vector<TokenId>* ids) const {
+  Tokenizer::EncodeOptions plain = options;
+  plain.add_special_tokens = false;
+  if (begin == 0 || !needs_guard_) {
+    return tokenizer.EncodeWith(text.substr(begin, end - begin), plain, ids);
+  }
+  std::vector<TokenId> guard;
+  PORTICO_RETURN_IF_ERROR(tokenizer.EncodeWith(text.substr(begin - 1, 1), plain, &guard));
+  const auto before = static_cast<std::ptrdiff_t>(ids->size());
+  PORTICO_RETURN_IF_ERROR(
+      tokenizer.EncodeWith(text.substr(begin - 1, end - begin + 1), plain, ids));
+  const auto dropped = static_cast<std::ptrdiff_t>(guard.size());
+  ids->erase(ids->begin() + before, ids->begin() + before + dropped);
+  return OkStatus();
 }
 
 }  // namespace portico::tokenizer

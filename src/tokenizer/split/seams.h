@@ -11,8 +11,11 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/status.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/tokenizer.h"
 
 namespace portico::tokenizer {
 
@@ -25,6 +28,10 @@ class Seams {
   bool any() const { return before_space_any_; }
   // The first seam at or behind `from` and before `to`, as the offset of Y; `to` if there is none.
   size_t Find(std::string_view text, size_t from, size_t to) const;
+  // Appends the ids of [begin, end) of `text`, which is valid UTF-8; both are seams, or the text's ends. Neither special
+  // tokens nor limits (`options`) are for parts.
+  Status EncodePart(const Tokenizer& tokenizer, std::string_view text, size_t begin, size_t end,
+                    const Tokenizer::EncodeOptions& options, std::vector<TokenId>* ids) const;
   // Whether the right side is to be encoded with the character X before it, and X's own ids then dropped: so the
   // rules for a text's start do not apply to it. X is one byte then.
   bool needs_guard() const { return needs_guard_; }

@@ -177,8 +177,8 @@ Status TakeTools(ToolFields fields, ChatRequest* request) {
     return InvalidArgument(field, fmt::format("{} asks for a call, but there are no tools", field));
   }
   auto unknown = [&](const std::string& name) {
-    return InvalidArgument(field,
-                           fmt::format("{} names \"{}\", which is none of the tools", field, name));
+    return InvalidArgument(
+        field, fmt::format("{} names \"{}\", which is not one of the tools", field, name));
   };
   if (!choice.name.empty()) {
     if (!Offers(request->tools, choice.name)) return unknown(choice.name);

@@ -91,6 +91,10 @@ media::Samples InputAudio::Take() {
   return taken;
 }
 
+int64_t InputAudio::position_ms(const RealtimeConfig& config) const {
+  return before_ms_ + (activity_ ? activity_->position() * 1000 / config.input_rate() : 0);
+}
+
 void InputAudio::Clear() { Take(); }
 
 bool WholeSamples(std::string_view bytes, RealtimeConfig::Coding coding) {

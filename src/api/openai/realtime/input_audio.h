@@ -32,6 +32,8 @@ class InputAudio {
   media::Samples Take();
   void Clear();
   bool empty() const { return samples_.empty(); }
+  // How much has come with voice activity on.
+  int64_t position_ms(const RealtimeConfig& config) const;
   bool speaking() const { return activity_ && activity_->speaking(); }
   // After a change of coding or voice activity.
   void Configure(const RealtimeConfig& config);

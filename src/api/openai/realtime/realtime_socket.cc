@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "api/openai/audio/speech/speech_socket.h"
 #include "api/openai/realtime/beta_events.h"
 #include "api/openai/realtime/conversation.h"
+#include "api/openai/realtime/idle_timeout.h"
 #include "api/openai/realtime/input_audio.h"
 #include "api/openai/realtime/response.h"
 #include "api/openai/realtime/session_config.h"
@@ -40,7 +42,8 @@ class RealtimeSocket final : public Call, public ResponseOwner {
         pipeline_(pipeline),
         config_(std::move(config)),
         socket_(std::move(socket)),
-        reader_(*socket_) {
+        reader_(*socket_),
+        idle_(shard_.shard, [this](int64_t begin_ms) { OnIdle(begin_ms); }) {
     rid = config_.id;
     input_.Configure(config_);
     socket_->set_on_message(
@@ -57,6 +60,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
 
  private:
   void Leave() {
+    idle_.Stop();
     response_.reset();
     hearing_.clear();
     shard_.calls.Remove(this);
@@ -79,9 +83,21 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   }
   Conversation& conversation() override { return conversation_; }
   FeedReader& reader() override { return reader_; }
-  void OnResponseDone() override {
+  void OnResponseDone(Duration sound) override {
     // It is on the stack.
     shard_.shard.AtEndOfTurn([gone = std::shared_ptr<Response>(std::move(response_))] {});
+    if (!input_.speaking()) idle_.Answered(sound, input_.position_ms(config_));
+  }
+
+  // Nobody has spoken since the last answer: the silence is a turn, for the model to go on.
+  void OnIdle(int64_t begin_ms) {
+    const std::string id = "item_" + NewRequestId();
+    const int64_t end_ms = input_.position_ms(config_);
+    Send("input_audio_buffer.timeout_triggered", {{"audio_start_ms", std::min(begin_ms, end_ms)},
+                                                  {"audio_end_ms", end_ms},
+                                                  {"item_id", id}});
+    Commit(input_.Take(), id);
+    if (config_.create_response) MakeResponse({config_, {}, false, {}});
   }
 
   void SendError(const Status& status, std::string_view client_event) {
@@ -156,6 +172,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
         before.silence_duration_ms != config_.silence_duration_ms) {
       input_.Configure(config_);
     }
+    idle_.Configure(std::chrono::milliseconds(config_.vad ? config_.idle_timeout_ms : 0));
     Send("session.updated", {{"session", config_.ToJson()}});
     return OkStatus();
   }
@@ -178,6 +195,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     }
     for (InputAudio::Turn& turn : turns) {
       if (turn.started) {
+        idle_.Stop();
         turn_item_ = "item_" + NewRequestId();
         Send("input_audio_buffer.speech_started",
              {{"audio_start_ms", turn.ms}, {"item_id", turn_item_}});
@@ -215,6 +233,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     conversation_.Append(std::move(item));
     Send("input_audio_buffer.committed", {{"previous_item_id", Previous(id)}, {"item_id", id}});
     TellItem(id);
+    if (samples.empty()) return OnHeard(id, OkStatus());
     auto wav = std::make_shared<std::string>(
         media::WavHeader(config_.input_rate(), static_cast<uint32_t>(samples.size() * 2)));
     media::AppendBytes(samples, wav.get());
@@ -364,6 +383,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
 
   void MakeResponse(ResponseOrder order) {
     if (response_ != nullptr) return;
+    idle_.Stop();
     response_ = std::make_unique<Response>(*this, shard_, pipeline_, std::move(order));
     BeginResponse();
   }
@@ -380,6 +400,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   std::unique_ptr<net::WebSocket> socket_;
   FeedReader reader_;
   std::unique_ptr<net::Shard::Timer> timer_;
+  IdleTimeout idle_;
   Conversation conversation_;
   InputAudio input_;
   std::string turn_item_;

@@ -1,6 +1,7 @@
 #include "api/openai/realtime/response.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "api/common/error_body.h"
@@ -218,6 +219,10 @@ void Response::CloseCall(std::string_view status) {
   TellEnd(output, *item);
 }
 
+int64_t Response::audio_ms() const {
+  return static_cast<int64_t>(audio_bytes_) * 1000 / (int64_t{2} * order_.config.output_rate());
+}
+
 void Response::CloseMessage(std::string_view status) {
   // An answer without a word is an empty message.
   if (output_.empty() && begun_) OpenMessage();
@@ -225,8 +230,7 @@ void Response::CloseMessage(std::string_view status) {
   const RealtimeItem* item = Place().Change(output_[message_], [&](RealtimeItem& made) {
     made.text = text_;
     made.status = status;
-    made.audio_ms =
-        static_cast<int64_t>(audio_bytes_) * 1000 / (int64_t{2} * order_.config.output_rate());
+    made.audio_ms = audio_ms();
   });
   if (item == nullptr) return;
   const bool speaks = order_.config.speaks;
@@ -272,7 +276,8 @@ void Response::End(std::string_view status, Json details) {
   CloseMessage(of_items);
   CloseCall(of_items);
   owner_.Send("response.done", {{"response", ToJson(status, std::move(details))}});
-  owner_.OnResponseDone();
+  // What was cancelled is not played to its end.
+  owner_.OnResponseDone(std::chrono::milliseconds(status == "cancelled" ? 0 : audio_ms()));
 }
 
 }  // namespace portico::api::openai

@@ -11,6 +11,7 @@
 #include "api/openai/audio/pipeline_feed.h"
 #include "api/openai/realtime/conversation.h"
 #include "api/openai/realtime/session_config.h"
+#include "base/clock.h"
 #include "pipeline/coordinator/pipeline.h"
 
 namespace portico::api::openai {
@@ -23,8 +24,9 @@ class ResponseOwner {
   virtual Conversation& conversation() = 0;
   // Where its parts go, as long as the session is there.
   virtual FeedReader& reader() = 0;
-  // response.done has been sent. Keeps the response to the end of the turn.
-  virtual void OnResponseDone() = 0;
+  // response.done has been sent; the client plays so much sound now. Keeps the response to the end of the
+  // turn.
+  virtual void OnResponseDone(Duration sound) = 0;
 };
 
 // What response.create says.
@@ -74,6 +76,7 @@ class Response {
   void OpenMessage();
   void CloseMessage(std::string_view status);
   void CloseCall(std::string_view status);
+  int64_t audio_ms() const;
   void TellEnd(size_t output, const RealtimeItem& item);
   JsonObject At(size_t output) const;
   JsonObject AtPart() const;

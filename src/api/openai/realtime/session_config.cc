@@ -84,6 +84,9 @@ Status ReadTurns(const Json& value, RealtimeConfig* config) {
       status = ReadFlag(member, field, &config->create_response);
     } else if (name == "interrupt_response") {
       status = ReadFlag(member, field, &config->interrupt_response);
+    } else if (name == "idle_timeout_ms" && !config->transcription) {
+      config->idle_timeout_ms = 0;
+      if (!member.is_null()) status = ReadInt(member, field, 5000, 30000, &config->idle_timeout_ms);
     } else if (name != "type" && !member.is_null()) {
       status = Unknown(field);
     }
@@ -334,12 +337,14 @@ Json RealtimeConfig::ChatToolChoice() const {
 Json RealtimeConfig::ToJson() const {
   Json turns;
   if (vad) {
-    turns = Json(JsonObject{{"type", "server_vad"},
-                            {"threshold", threshold},
-                            {"prefix_padding_ms", prefix_padding_ms},
-                            {"silence_duration_ms", silence_duration_ms},
-                            {"create_response", create_response},
-                            {"interrupt_response", interrupt_response}});
+    turns =
+        Json(JsonObject{{"type", "server_vad"},
+                        {"threshold", threshold},
+                        {"prefix_padding_ms", prefix_padding_ms},
+                        {"silence_duration_ms", silence_duration_ms},
+                        {"idle_timeout_ms", idle_timeout_ms > 0 ? Json(idle_timeout_ms) : Json()},
+                        {"create_response", create_response},
+                        {"interrupt_response", interrupt_response}});
   }
   Json heard;
   if (transcribes) {

@@ -36,6 +36,7 @@ struct RealtimeConfig {
   double threshold = 0.5;
   int32_t prefix_padding_ms = 300;
   int32_t silence_duration_ms = 500;
+  int32_t idle_timeout_ms = 0;  // 0: none
   bool create_response = true;
   bool interrupt_response = true;
   std::string voice = "alloy";

@@ -123,9 +123,9 @@ StatusOr<std::shared_ptr<EngineThread::Weights>> EngineThread::LoadWeights(
   PORTICO_RETURN_IF_ERROR(CheckSame(theirs, model_->info(), info_.context_length));
   const int64_t needed = runner_options_.cells * theirs.kv_bytes_per_cell;
   if (needed > FreeMemoryBytes(LlamaModel::LoadedBytes())) {
-    return Error(
-        StatusCode::kResourceExhausted,
-        fmt::format("a second KV cache of {} does not fit beside the old one", HumanBytes(needed)));
+    return Error(StatusCode::kResourceExhausted,
+                 fmt::format("a second KV cache of {} does not fit into memory next to the old one",
+                             HumanBytes(needed)));
   }
   PORTICO_ASSIGN_OR_RETURN(weights->runner, ModelRunner::Create(*weights->model, runner_options_));
   const std::string_view why = weights->runner->unshared_because();

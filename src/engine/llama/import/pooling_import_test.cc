@@ -155,7 +155,7 @@ TEST_F(PoolingImportTest, ReadsPromptsAndTheirDefault) {
   WriteFile(prompts, R"({"prompts": {"query": "find: "}, "default_prompt_name": "passage"})");
   EXPECT_THAT(Complaint(), HasSubstr("'passage'"));
   WriteFile(prompts, R"({"prompts": {"query": 7}})");
-  EXPECT_THAT(Complaint(), HasSubstr("query is no text"));
+  EXPECT_THAT(Complaint(), HasSubstr("query is not a text"));
   WriteFile(prompts, R"({"prompts": {"query": "find: "}})");
   WriteModules(kModules, R"({"pooling_mode_mean_tokens": true, "include_prompt": false})");
   EXPECT_THAT(Complaint(), HasSubstr("include_prompt"));

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/ascii.h"
+#include "pipeline/stages/manner.h"
 #include "text/json_writer.h"
 
 namespace portico::api::openai {
@@ -30,13 +32,18 @@ Transcript WithTimes(const Transcript& transcript) {
   return whole;
 }
 
-std::string Verbose(const Transcript& given, std::string_view task, bool segments, bool words) {
+// As OpenAI's service names it; other languages as the client did.
+std::string_view LanguageOf(const TranscriptForm& form) {
+  return form.language.empty() || pipeline::IsEnglish(form.language) ? "english" : form.language;
+}
+
+std::string Verbose(const Transcript& given, const TranscriptForm& form) {
   const Transcript transcript = WithTimes(given);
   std::string body;
   JsonWriter w(&body);
-  w.BeginObject().Key("task").String(task).Key("language").String("english");
+  w.BeginObject().Key("task").String(form.task).Key("language").String(LanguageOf(form));
   w.Key("duration").Double(Rounded(transcript.seconds)).Key("text").String(transcript.Text());
-  if (segments) {
+  if (form.segments) {
     w.Key("segments").BeginArray();
     for (size_t i = 0; i < transcript.segments.size(); ++i) {
       const pipeline::HeardPart& segment = transcript.segments[i];
@@ -46,7 +53,7 @@ std::string Verbose(const Transcript& given, std::string_view task, bool segment
     }
     w.EndArray();
   }
-  if (words) {
+  if (form.words) {
     w.Key("words").BeginArray();
     for (const pipeline::HeardPart& segment : transcript.segments) {
       for (const pipeline::WordTime& word : segment.words) {
@@ -73,6 +80,11 @@ std::string Transcript::Text() const {
   return joined;
 }
 
+bool Transcript::HasWords() const {
+  return std::any_of(segments.begin(), segments.end(),
+                     [](const pipeline::HeardPart& segment) { return !segment.words.empty(); });
+}
+
 std::string_view TranscriptMediaType(TranscriptFormat format) {
   switch (format) {
     case TranscriptFormat::kText:
@@ -90,16 +102,15 @@ std::string DurationUsage(double seconds) {
                      static_cast<int64_t>(std::ceil(seconds)));
 }
 
-std::string TranscriptBody(const Transcript& transcript, TranscriptFormat format,
-                           std::string_view task, bool segments, bool words) {
+std::string TranscriptBody(const Transcript& transcript, const TranscriptForm& form) {
   std::string body;
   JsonWriter w(&body);
-  switch (format) {
+  switch (form.format) {
     case TranscriptFormat::kText:
       // As OpenAI's service: text of segments ends its line; other text is as it came.
       return transcript.segments.empty() ? transcript.text : transcript.Text() + "\n";
     case TranscriptFormat::kVerboseJson:
-      return Verbose(transcript, task, segments, words);
+      return Verbose(transcript, form);
     case TranscriptFormat::kSrt:
       for (size_t i = 0; i < transcript.segments.size(); ++i) {
         const pipeline::HeardPart& segment = transcript.segments[i];

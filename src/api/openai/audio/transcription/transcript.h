@@ -17,14 +17,22 @@ struct Transcript {
   double seconds = 0;  // of the audio
 
   std::string Text() const;  // segments with spaces between
+  bool HasWords() const;     // some segment has the times of its words
+};
+
+struct TranscriptForm {
+  TranscriptFormat format = TranscriptFormat::kJson;
+  // Of verbose_json.
+  std::string_view task;      // transcribe or translate
+  std::string_view language;  // of the sound, as the client told it; empty: not told
+  bool segments = true;
+  bool words = false;
 };
 
 // "audio/…"-less media type of the body.
 std::string_view TranscriptMediaType(TranscriptFormat format);
 
-// `words`, `segments`: what verbose_json has besides the text.
-std::string TranscriptBody(const Transcript& transcript, TranscriptFormat format,
-                           std::string_view task, bool segments, bool words);
+std::string TranscriptBody(const Transcript& transcript, const TranscriptForm& form);
 
 // `{"type":"duration","seconds":3}`, rounded up.
 std::string DurationUsage(double seconds);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "api/common/error_body.h"
+#include "api/openai/audio/chat_stage_fields.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/speech/speech_handler.h"
 #include "api/openai/audio/transcription/transcript.h"
@@ -21,6 +22,8 @@ using pipeline::HeardPart;
 using pipeline::Part;
 using pipeline::TextPart;
 
+constexpr std::string_view kTranslate = "translate";
+
 struct TranscriptionForm {
   std::shared_ptr<std::string> file;
   std::string model;
@@ -30,6 +33,7 @@ struct TranscriptionForm {
   bool words = false;
   std::string language;
   std::string prompt;
+  Json sampling;  // those of CheckSamplingNumber(), or null
   Json stage_params;
 };
 
@@ -58,6 +62,20 @@ Status ReadGranularity(std::string_view value, TranscriptionForm* form, bool* as
   return OkStatus();
 }
 
+Status ReadTranscriptionSampling(const std::string& name, const std::string& value,
+                                 TranscriptionForm* form) {
+  if (value.empty() && name != "temperature") return OkStatus();
+  auto number = Json::Parse(value);
+  if (!number.ok()) number = Json(value);
+  if (name == "temperature" && !(number->is_number() && number->as_double() <= 1)) {
+    return InvalidArgument(name, "temperature must be a number in 0..1");
+  }
+  PORTICO_RETURN_IF_ERROR(CheckSamplingNumber(name, name, *number));
+  if (form->sampling.is_null()) form->sampling = Json(JsonObject{});
+  form->sampling.Set(name, *std::move(number));
+  return OkStatus();
+}
+
 Status ReadField(const net::FormPart& part, TranscriptionForm* form, bool* asked) {
   const std::string value(part.body);
   if (part.name == "file") {
@@ -76,11 +94,9 @@ Status ReadField(const net::FormPart& part, TranscriptionForm* form, bool* asked
     form->language = value;
   } else if (part.name.starts_with("timestamp_granularities")) {
     return ReadGranularity(value, form, asked);
-  } else if (part.name == "temperature") {
-    double temperature = 0;
-    if (!absl::SimpleAtod(value, &temperature) || !(temperature >= 0 && temperature <= 1)) {
-      return InvalidArgument("temperature", "temperature must be a number in 0..1");
-    }
+  } else if (part.name == "temperature" || part.name == "repetition_penalty" ||
+             part.name == "max_new_tokens") {
+    return ReadTranscriptionSampling(part.name, value, form);
   } else if (part.name == "stage_params") {
     auto params = Json::Parse(value);
     if (!params.ok() || !params->is_object()) {
@@ -89,12 +105,12 @@ Status ReadField(const net::FormPart& part, TranscriptionForm* form, bool* asked
     form->stage_params = *std::move(params);
   } else if (part.name == "prompt") {
     form->prompt = value;
-  } else if (part.name == "repetition_penalty" || part.name == "max_new_tokens" ||
-             part.name == "chunking_strategy") {
+  } else if (part.name == "chunking_strategy" || part.name.starts_with("chunking_strategy[") ||
+             part.name.starts_with("known_speaker_")) {
     if (value.empty() || value == "auto") return OkStatus();
     return InvalidArgument(part.name,
                            fmt::format("{}: no stage of this pipeline can honour it", part.name));
-  } else if (part.name == "include[]" || part.name == "include") {
+  } else if (part.name.starts_with("include")) {
     return InvalidArgument("include", "include: this pipeline has no log-probabilities");
   }
   return OkStatus();
@@ -128,7 +144,8 @@ class WholeTranscript final : public PipelineCall {
         format_(form.format),
         segments_(form.segments),
         words_(form.words),
-        task_(task) {}
+        task_(task),
+        language_(task == kTranslate ? std::string() : form.language) {}
 
  protected:
   void OnPart(Part part) override {
@@ -147,9 +164,14 @@ class WholeTranscript final : public PipelineCall {
       status = InvalidArgument("response_format",
                                "response_format: this pipeline does not report the times of words");
     }
+    if (status.ok() && words_ && !transcript_.Text().empty() && !transcript_.HasWords()) {
+      status = InvalidArgument(
+          "timestamp_granularities",
+          "timestamp_granularities: this pipeline does not report the times of words");
+    }
     if (!status.ok()) return ReplyError(*exchange_, shard_.api, status);
     net::HttpResponse head = Head(*exchange_, shard_.api, 200, TranscriptMediaType(format_));
-    head.body = TranscriptBody(transcript_, format_, task_, segments_, words_);
+    head.body = TranscriptBody(transcript_, {format_, task_, language_, segments_, words_});
     exchange_->Respond(std::move(head));
   }
 
@@ -158,6 +180,7 @@ class WholeTranscript final : public PipelineCall {
   const bool segments_;
   const bool words_;
   const std::string_view task_;
+  const std::string language_;
   Transcript transcript_;
 };
 
@@ -235,6 +258,7 @@ void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, bool t
   request.translate = translate;
   request.language = form->language;
   request.instructions = form->prompt;
+  request.sampling = form->sampling;
   request.stage_params = form->stage_params;
   request.inputs.emplace_back(pipeline::FilePart{0, form->file});
   std::unique_ptr<PipelineCall> call;
@@ -242,7 +266,7 @@ void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, bool t
     call = std::make_unique<StreamedTranscript>(std::move(exchange), shard);
   } else {
     call = std::make_unique<WholeTranscript>(std::move(exchange), shard, *form,
-                                             translate ? "translate" : "transcribe");
+                                             translate ? kTranslate : "transcribe");
   }
   LaunchPipeline(std::move(call), std::move(request), shard);
 }

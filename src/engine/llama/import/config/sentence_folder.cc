@@ -103,7 +103,7 @@ Status ReadPrompts(const std::string& folder, SentenceModules* modules) {
   if (const Json* named = fields.Find("prompts"); named != nullptr) {
     if (!named->is_object()) return fields.Bad("prompts", "must be an object");
     for (const auto& [name, text] : named->as_object()) {
-      if (!text.is_string()) return fields.Bad("prompts", fmt::format("{} is no text", name));
+      if (!text.is_string()) return fields.Bad("prompts", fmt::format("{} is not a text", name));
       if (text.as_string().empty() || modules->pools_prompt) {
         prompts.texts.emplace_back(name, text.as_string());
         continue;

@@ -1,0 +1,14 @@
+#include "router/fleet/answer_field.h"
+
+#include "base/status.h"
+
+namespace portico::router {
+
+std::optional<Json> FieldOfAnswer(std::string_view answer, std::string_view name) {
+  const StatusOr<Json> json = Json::Parse(answer);
+  if (!json.ok() || !json->is_object()) return std::nullopt;
+  const Json* field = json->Find(name);
+  return field == nullptr ? std::nullopt : std::optional(*field);
+}
+
+}  // namespace portico::router

@@ -1,0 +1,201 @@
+"""Workers that count as paused, and may not be: the gateway asks them until they tell."""
+import threading
+import time
+
+import grpc
+import pytest
+import requests
+from conftest import ROOT, wait_until
+from gateway_fleet import RawWorker, events
+from grpc_client import message
+from test_gateway_stalls import CHAT, HEAD, LIMIT, Hanging, chunk, event, route  # noqa: F401 (route is a fixture)
+from token_stand_ins import NativeStandIn
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+
+
+def saying(text):
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text)
+
+
+def paused(gateway):
+    return [worker["paused"] for worker in requests.get(gateway.url + "/workers", timeout=60).json()["workers"]]
+
+
+class Pausing(RawWorker):
+    """What it answers to each path in turn: bytes, or None to lose the connection; the last one again and again."""
+
+    def __init__(self, **says):
+        self.says = {"/" + path: list(answers) for path, answers in says.items()}
+        self.asked = []
+        super().__init__(self._answer)
+        self.infers = self._infer
+
+    def _next(self, path):
+        self.asked.append(path)
+        answers = self.says.get(path, [OK])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    def _answer(self, connection, head, _body):
+        said = self._next(head.split(b" ")[1].decode())
+        return False if said is None else connection.sendall(said)
+
+    def _infer(self):
+        said = self._next("/health_generate")
+        if said is None:
+            raise OSError("the connection is closed")
+        return int(said.split(b" ")[1])
+
+
+@pytest.fixture
+def pausing():
+    made = []
+
+    def make(**says):
+        made.append(Pausing(**says))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.stop()
+
+
+@pytest.mark.parametrize("path, reading, says", [
+    ("pause", "is_paused", saying(b'{"is_paused": false}')), ("sleep", "is_sleeping", saying(b'{"is_sleeping": false}')),
+    ("pause_generation", "health_generate", OK)])
+def test_a_worker_that_a_pause_has_not_reached_is_asked_until_it_tells(pausing, route, path, reading, says):  # noqa: F811
+    """One whose first answer to /health_generate was an error, or was lost, counted as paused until it was told to go on."""
+    worker = pausing(**{path: [None], reading: [BUSY, None, says]})
+    gateway = route(worker.url)
+    assert requests.post(f"{gateway.url}/{path}", timeout=120).status_code == 502
+    assert paused(gateway) == [True]
+    wait_until(lambda: paused(gateway) == [False], gateway.output)
+    assert worker.asked == ["/" + path] + 3 * ["/" + reading]
+    assert "is not paused" in gateway.output()
+
+
+@pytest.mark.parametrize("path, go_on, reading, stays", [
+    ("pause", "resume", "is_paused", saying(b'{"is_paused": true}')), ("pause_generation", "continue_generation", "health_generate", BUSY)])
+def test_a_worker_that_went_on_without_saying_so_is_asked_whether_it_did(pausing, route, path, go_on, reading, stays):  # noqa: F811
+    # It counted as paused for ever: its engine could hang without notice.
+    worker = pausing(**{go_on: [None, OK], reading: [saying(b'{"is_paused": false}')]})
+    gateway = route(worker.url)
+    assert requests.post(f"{gateway.url}/{path}", timeout=120).status_code == 200
+    assert requests.post(f"{gateway.url}/{go_on}", timeout=120).status_code == 502
+    wait_until(lambda: paused(gateway) == [False], gateway.output)
+    # One that has not heard of it stays paused, and goes on when it hears.
+    worker.says.update({"/" + go_on: [None, OK], "/" + reading: [stays]})
+    asked = worker.asked.count("/" + reading)
+    assert requests.post(f"{gateway.url}/{path}", timeout=120).status_code == 200
+    assert requests.post(f"{gateway.url}/{go_on}", timeout=120).status_code == 502
+    wait_until(lambda: worker.asked.count("/" + reading) > asked, gateway.output)
+    assert paused(gateway) == [True]
+    assert requests.post(f"{gateway.url}/{go_on}", timeout=120).status_code == 200
+    assert paused(gateway) == [False]
+
+
+def test_a_paused_worker_that_was_down_is_asked_whether_it_is_still_paused(pausing, route):  # noqa: F811
+    # It counted as going on, though it may have lost one connection only.
+    worker = pausing(is_paused=[saying(b'{"is_paused": true}')])
+    gateway = route(worker.url)
+    assert requests.post(gateway.url + "/pause", timeout=120).status_code == 200
+    down = {"now": True}
+    worker.well = lambda: 503 if down["now"] else 200
+    worker.models = None  # what is asked while it is paused
+    answer = worker._answer
+
+    def lost(connection, head, body):
+        return False if b"/v1/chat" in head else answer(connection, head, body)
+
+    worker.answer = lost
+    assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code >= 500
+    down["now"] = False
+    wait_until(lambda: "/is_paused" in worker.asked, gateway.output)
+    assert paused(gateway) == [True]
+    worker.stop()
+    assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code >= 500
+    again = None
+
+    def start():
+        nonlocal again
+        try:
+            again = RawWorker(lambda connection, head, body: connection.sendall(saying(b'{"is_paused": false}')), port=worker.port)
+        except OSError:  # connections of the old one are being closed
+            return False
+        return True
+
+    try:
+        wait_until(start, "its port is not free")
+        wait_until(lambda: paused(gateway) == [False], gateway.output)
+    finally:
+        if again is not None:
+            again.stop()
+
+
+def test_a_paused_sglang_whose_health_is_not_answered_keeps_its_streams(route):  # noqa: F811
+    """Its /health infers: it was stalled after ten seconds of a pause, its streams were cut, and nothing made it go on."""
+    worker = Hanging(first=HEAD + event(b"one"), rest=event(b"two") + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+    hangs, held, asked = worker.answer, threading.Event(), []
+
+    def answer(connection, head, body):
+        path = head.split(b" ")[1]
+        if path not in (b"/pause_generation", b"/continue_generation"):
+            return hangs(connection, head, body)
+        held.set() if path == b"/pause_generation" else (held.clear(), worker.lives.set())
+        return connection.sendall(OK)
+
+    def well():
+        if held.is_set():
+            asked.append(time.monotonic())
+            worker.lives.wait()
+        return 200
+
+    worker.answer, worker.well = answer, well
+    try:
+        gateway = route(worker.url)
+        assert requests.post(gateway.url + "/pause_generation", timeout=60).status_code == 200
+        reply = requests.post(gateway.url + "/v1/chat/completions", json={**CHAT, "stream": True}, timeout=120, stream=True)
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
+        listed = requests.get(gateway.url + "/workers", timeout=60).json()["workers"][0]
+        assert listed["status"] == "healthy" and listed["paused"] and len(asked) <= 1, gateway.output()
+        assert requests.post(gateway.url + "/continue_generation", timeout=60).status_code == 200
+        said = events(reply)
+        assert len(said) == 3 and "two" in said[1] and said[2] == "[DONE]"
+        assert not requests.get(gateway.url + "/workers", timeout=60).json()["workers"][0]["paused"]
+    finally:
+        worker.stop()
+
+
+class Native(NativeStandIn):
+    """Loses what it is told to do, and tells of its state from the third time on."""
+
+    def __init__(self, is_pause):
+        self.is_pause, self.looks, self.left = is_pause, 0, threading.Event()
+        super().__init__([5, 6, 2], ROOT / "models/demo")
+
+    def PauseGeneration(self, _request, context):
+        context.abort(grpc.StatusCode.UNAVAILABLE, "lost")
+
+    def WatchEngineState(self, _request, context):
+        self.looks += 1
+        if self.looks < 3:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "lost")
+        context.add_callback(self.left.set)
+        yield message(self.package + "EngineStateSnapshot", instance_id=1, revision=1, healthy=True, is_pause=self.is_pause)
+        self.left.wait(60)  # the stream goes on until nobody watches
+
+
+@pytest.mark.parametrize("is_pause", [False, True])
+def test_a_worker_behind_grpc_is_asked_whether_it_is_paused(route, is_pause):  # noqa: F811
+    # Of one over gRPC no doubt was asked: what was lost counted as refused.
+    worker = Native(is_pause)
+    try:
+        gateway = route(f"grpc://127.0.0.1:{worker.port}")
+        assert requests.post(gateway.url + "/pause_generation", timeout=120).status_code >= 500
+        assert paused(gateway) == [True]
+        wait_until(lambda: worker.left.is_set() and worker.looks == 3, gateway.output)
+        wait_until(lambda: paused(gateway) == [is_pause], gateway.output)
+    finally:
+        worker.stop()
