@@ -16,6 +16,7 @@
 #include "engine/sglang/sglang_engine.h"
 #include "router/local_fleet.h"
 #include "router/policy/make_policy.h"
+#include "text/json.h"
 
 namespace portico {
 namespace {
@@ -46,6 +47,17 @@ int NumberOf(const std::vector<std::string>& flags, std::initializer_list<std::s
              int otherwise) {
   int number = 0;
   return absl::SimpleAtoi(ValueOf(flags, names), &number) ? number : otherwise;
+}
+
+// SGLang's own ranks have ports one after the other.
+std::string ReplicaEndpoint(const std::string& endpoint, int index, int ranks) {
+  if (endpoint.starts_with("ipc://")) return fmt::format("{}-{}", endpoint, index);
+  const size_t colon = endpoint.rfind(':');
+  int port = 0;
+  if (!endpoint.starts_with("tcp://") || !absl::SimpleAtoi(endpoint.substr(colon + 1), &port)) {
+    return endpoint;
+  }
+  return fmt::format("{}:{}", endpoint.substr(0, colon), port + index * ranks);
 }
 
 std::vector<std::string> AttachFiles(const ModelOptions& options) {
@@ -133,8 +145,8 @@ StatusOr<std::vector<sglang::SglangOptions>> EnginesOf(const ModelOptions& optio
   for (int i = 0; i < replicas; ++i) {
     wanted.push_back(each);
     if (i == 0) continue;
-    const std::vector<std::string> gpus = GpuFlags(each.flags, i);
-    wanted.back().flags.insert(wanted.back().flags.end(), gpus.begin(), gpus.end());
+    const std::vector<std::string> own = ReplicaFlags(each.flags, i);
+    wanted.back().flags.insert(wanted.back().flags.end(), own.begin(), own.end());
   }
   return wanted;
 }
@@ -156,13 +168,24 @@ bool Joins(const ModelOptions& model) {
 
 }  // namespace
 
-std::vector<std::string> GpuFlags(const std::vector<std::string>& flags, int index) {
-  if (ValueOf(flags, {"--device"}) == "cpu") return {};
-  const int each = NumberOf(flags, {"--tp-size", "--tp", "--tensor-parallel-size"}, 1) *
-                   NumberOf(flags, {"--pp-size", "--pipeline-parallel-size"}, 1) *
-                   NumberOf(flags, {"--dp-size", "--dp", "--data-parallel-size"}, 1);
-  const int first = NumberOf(flags, {"--base-gpu-id"}, 0);
-  return {"--base-gpu-id", std::to_string(first + index * each)};
+std::vector<std::string> ReplicaFlags(const std::vector<std::string>& flags, int index) {
+  std::vector<std::string> own;
+  const int ranks = NumberOf(flags, {"--dp-size", "--dp", "--data-parallel-size"}, 1);
+  if (ValueOf(flags, {"--device"}) != "cpu") {
+    const int each = NumberOf(flags, {"--tp-size", "--tp", "--tensor-parallel-size"}, 1) *
+                     NumberOf(flags, {"--pp-size", "--pipeline-parallel-size"}, 1) * ranks;
+    const int first = NumberOf(flags, {"--base-gpu-id"}, 0);
+    own = {"--base-gpu-id", std::to_string(first + index * each)};
+  }
+  auto events = Json::Parse(ValueOf(flags, {"--kv-events-config"}));
+  if (!events.ok() || !events->is_object()) return own;
+  if (events->Find("endpoint") == nullptr) events->Set("endpoint", Json("tcp://*:5557"));
+  for (const char* name : {"endpoint", "replay_endpoint"}) {
+    const std::string endpoint = events->GetString(name);
+    if (!endpoint.empty()) events->Set(name, Json(ReplicaEndpoint(endpoint, index, ranks)));
+  }
+  own.insert(own.end(), {"--kv-events-config", events->Dump()});
+  return own;
 }
 
 StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::string& path,
