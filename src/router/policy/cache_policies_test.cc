@@ -119,21 +119,21 @@ TEST(CostTest, APrefixDrawsRequestsUntilTheQueueThereIsLonger) {
   EXPECT_EQ(hit.index, home);
   EXPECT_EQ(hit.reason, "cached");
   EXPECT_GT(hit.matched, 0.99);
-  fleet.Load(home, 0, 7000);
-  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(prompt)).index, home) << "4,000 twice";
+  fleet.Load(home, 0, 11000);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(prompt)).index, home) << "4,000 three times";
   fleet.Load(home, 0, 2000);
   EXPECT_NE(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
 }
 
 // A conversation left its worker for any shorter queue while caches were not full; then two had it, and other
 // conversations were evicted.
-TEST(CostTest, AConversationStaysThoughTheQueueIsLongerThanItselfByLessThanItself) {
+TEST(CostTest, AConversationStaysWhereTheQueueIsLessThanThreeTimesAsLong) {
   TestFleet fleet(2);
   Cost policy(Seeded());
   const std::vector<int32_t> prompt = Tokens(7, 1600);
   const size_t home = fleet.Send(policy, TokensKey(prompt));
   fleet.End(policy, home);
-  fleet.Load(home, 0, 2400);
+  fleet.Load(home, 0, 4000);
   EXPECT_EQ(policy.Choose(fleet.all(), TokensKey(prompt)).index, home);
 }
 
@@ -144,11 +144,11 @@ TEST(CostTest, WhatIsNewGoesWhereCellsAreFreeThoughItsBeginningIsCachedElsewhere
       fleet[i].SetReport({.used_tokens = 0, .total_tokens = 4000, .at = Clock::now()});
     }
     Cost policy(Seeded());
-    std::vector<int32_t> prompt = Tokens(7, 400);
+    std::vector<int32_t> prompt = Tokens(7, 320);
     prompt.resize(full ? 4000 : 1000, 8);
     policy.OnWorkerAdded(fleet[0]);
     policy.OnStart(fleet[0], TokensKey(prompt));
-    prompt.resize(400);
+    prompt.resize(320);
     prompt.resize(850, 9);
     EXPECT_EQ(policy.Choose(fleet.all(), TokensKey(prompt)).index, full ? 1u : 0u);
   }

@@ -61,7 +61,7 @@ namespace portico::router {
 class Cost final : public Policy {
  public:
   static constexpr double kDecodeTokens = 128;
-  static constexpr double kPlace = 1;
+  static constexpr double kPlace = 2;
   static constexpr double kEvict = 2;
   static constexpr double kFullFrom = 0.95;  // of the KV cells that the worker reports
   static constexpr double kMemoryTokens = 2048;
