@@ -119,21 +119,21 @@ TEST(CostTest, APrefixDrawsRequestsUntilTheQueueThereIsLonger) {
   EXPECT_EQ(hit.index, home);
   EXPECT_EQ(hit.reason, "cached");
   EXPECT_GT(hit.matched, 0.99);
-  fleet.Load(home, 0, 11000);
-  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(prompt)).index, home) << "4,000 three times";
+  fleet.Load(home, 0, 7000);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(prompt)).index, home) << "4,000 twice";
   fleet.Load(home, 0, 2000);
   EXPECT_NE(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
 }
 
 // A conversation left its worker for any shorter queue while caches were not full; then two had it, and other
 // conversations were evicted.
-TEST(CostTest, AConversationStaysWhereTheQueueIsLessThanThreeTimesAsLong) {
+TEST(CostTest, AConversationStaysWhereTheQueueIsLessThanTwiceAsLong) {
   TestFleet fleet(2);
   Cost policy(Seeded());
   const std::vector<int32_t> prompt = Tokens(7, 1600);
   const size_t home = fleet.Send(policy, TokensKey(prompt));
   fleet.End(policy, home);
-  fleet.Load(home, 0, 4000);
+  fleet.Load(home, 0, 2400);
   EXPECT_EQ(policy.Choose(fleet.all(), TokensKey(prompt)).index, home);
 }
 
