@@ -137,8 +137,9 @@ RealtimeItem SoundItem(std::string id, std::string role, std::string text) {
 
 // "user: text | assistant: text"
 std::string RolesAndTexts(const Conversation& conversation) {
+  const Json messages = conversation.Messages("");
   std::string script;
-  for (const Json& message : conversation.Messages("").as_array()) {
+  for (const Json& message : messages.as_array()) {
     if (!script.empty()) script += " | ";
     script += message.GetString("role") + ": " + message.GetString("content");
   }
