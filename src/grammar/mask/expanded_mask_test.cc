@@ -213,6 +213,9 @@ TEST(ExpandedMask, GroupsRepeatAsOftenAsTheirCountsSay) {
       {"(ab){20}(ab){17,30}1", AllOf({Times(ab, 20, 20), Times(ab, 17, 30), Literal("1")})},
       {"([ab]{1,3}[ 1]){18,40}", Times(word, 18, 40)},
       {"([ab]{1,3}[ 1]){3}", Times(word, 3, 3)},
+      {"([ab]{1,9} ){12}", Times(AllOf({Times(class_ab, 1, 9), Literal(" ")}), 12, 12)},
+      {"( [ab]{1,30}){0,4}1",
+       AllOf({Times(AllOf({Literal(" "), Times(class_ab, 1, 30)}), 0, 4), Literal("1")})},
       {"(([ab]{1,3}[ 1]){2}1){0,18}", Times(AllOf({Times(word, 2, 2), Literal("1")}), 0, 18)},
       {"(([ab]1){17,20} ){17,18}",
        Times(AllOf({Times(AllOf({class_ab, Literal("1")}), 17, 20), Literal(" ")}), 17, 18)},
@@ -293,6 +296,24 @@ TEST(ExpandedMask, AnEscapeIsOneCharacterOfAStringAndTwoOfPlainText) {
   Walk({GrammarKind::kRegex, R"(\\[ab]{17,19}(\\|1))",
         AllOf({Literal("\\"), Times(Ascii("ab"), 17, 19), Ascii("\\1")})},
        3, 14);
+}
+
+TEST(ExpandedMask, CountedCharactersInTagsEndWhereTheTagGoesOn) {
+  const auto format = [](const std::string& of) {
+    return R"({"type":"structural_tag","format":)" + of + "}";
+  };
+  const Part ab = Ascii("ab");
+  Walk({GrammarKind::kStructuralTag, format(R"({"type":"tag","begin":"1","end":" a1",
+                   "content":{"type":"regex","pattern":"[ab]{2,20}"}})"),
+        AllOf({Literal("1"), Times(ab, 2, 20), Literal(" a1")})},
+       3, 12);
+  Walk({GrammarKind::kStructuralTag,
+        format(R"({"type":"sequence","elements":[{"type":"regex","pattern":"[ab]{2,20}"},
+                   {"type":"const_string","value":"1"},{"type":"regex","pattern":"[a ]{0,17}"},
+                   {"type":"regex","pattern":"[1b]{0,200}"}]})"),
+        AllOf({Times(ab, 2, 20), Literal("1"), Times(Ascii("a "), 0, 17),
+               Times(Ascii("1b"), 0, 200)})},
+       3, 12);
 }
 
 TEST(ExpandedMask, APatternKeepsTheLengthsBesideIt) {

@@ -17,8 +17,10 @@ namespace {
 constexpr size_t kCharsAhead = 3;
 // A class takes as many states as the count says up to these numbers: where the characters tell whether the piece goes on, and where
 // what follows may be one of them. The core has no masks for longer ones.
-constexpr int64_t kMostApartStates = 16;
+constexpr int64_t kMostApartStates = 8;
 constexpr int64_t kMostStatesOfClass = 128;
+// Of a piece in a group that is one automaton.
+constexpr int64_t kMostStatesInGroup = 32;
 // Of the walks that find what is ahead. Nothing is known where they end.
 constexpr int64_t kMostSteps = 200000;
 constexpr int kMostNestedRepeats = 4;
@@ -64,6 +66,7 @@ class PieceCounter {
       case Expr::Kind::kJsonChars:
         return expr;
       case Expr::Kind::kSequence: {
+        if (expr.searched && AutomatonOf(expr, kSearchStates)) return expr;
         CharsAhead behind = ahead;
         for (size_t i = expr.parts.size(); i-- > 0;) {
           CharsAhead here = First(expr.parts[i], behind, 0);
@@ -88,7 +91,7 @@ class PieceCounter {
       if (!IsCounted(repeat, ahead)) return repeat;
       return Expr::Rule(rules_->AddCounted("piece", repeat.min, repeat.max, chars_, part, ahead));
     }
-    if (IsAutomaton(repeat)) return repeat;
+    if (repeat.max != 1 && !HasLongPiece(part) && IsAutomaton(repeat)) return repeat;
     // Its next repetition may follow.
     const CharsAhead behind =
         repeat.max == 1 ? ahead : Either(ahead, First(part, Again(part, ahead, 0), 0));
@@ -96,8 +99,16 @@ class PieceCounter {
     return repeat;
   }
 
+  // Its states take longer to compile than a mask to tell what they would.
+  static bool HasLongPiece(const Expr& expr) {
+    if (expr.kind == Expr::Kind::kRepeat && expr.parts[0].one_char) {
+      return std::max(expr.min, expr.max) > kMostStatesInGroup;
+    }
+    return std::any_of(expr.parts.begin(), expr.parts.end(), HasLongPiece);
+  }
+
   static bool IsAutomaton(const Expr& repeat) {
-    if (AutomatonOf(repeat, kGroupStates)) return true;
+    if (WholeRepeat(repeat)) return true;
     const auto one = AutomatonOf(repeat.parts[0], kGroupStates);
     return one && !one->nullable && repeat.max >= 0;
   }
@@ -126,14 +137,7 @@ class PieceCounter {
     if (++steps_ > kMostSteps) return {};
     switch (expr.kind) {
       case Expr::Kind::kText: {
-        CharsAhead first;
-        std::string_view rest = expr.text;
-        while (!rest.empty() && first.size() < kCharsAhead) {
-          const size_t length = std::max<size_t>(Utf8SequenceLength(rest), 1);
-          const char32_t c = Utf8Decode(rest, length);
-          first.push_back({{c, c}});
-          rest.remove_prefix(length);
-        }
+        CharsAhead first = TextAhead(expr.text);
         for (const CharRanges& set : ahead) {
           if (first.size() < kCharsAhead) first.push_back(set);
         }
@@ -297,6 +301,17 @@ CharsAhead QuoteAhead() {
 
 CharsAhead NameEndAhead() {
   return {{{U'"', U'"'}}, {{U'\t', U'\n'}, {U'\r', U'\r'}, {U' ', U' '}, {U':', U':'}}};
+}
+
+CharsAhead TextAhead(std::string_view utf8) {
+  CharsAhead ahead;
+  while (!utf8.empty() && ahead.size() < kCharsAhead) {
+    const size_t length = std::max<size_t>(Utf8SequenceLength(utf8), 1);
+    const char32_t c = Utf8Decode(utf8, length);
+    ahead.push_back({{c, c}});
+    utf8.remove_prefix(length);
+  }
+  return ahead;
 }
 
 Expr WithCountedPieces(Expr pattern, CountedChars chars, const CharsAhead& ahead, RuleSet* rules) {

@@ -59,7 +59,8 @@ TEST(JsonSchema, NumbersKeepTheirBounds) {
   }
   Expect(R"({"type":"integer","multipleOf":7})", "5005", "yes");
   Expect(R"({"type":"integer","multipleOf":7})", "5006", "no");
-  Expect(R"({"minimum":5,"maximum":4,"type":"integer"})", "4", "nothing can satisfy it");
+  Expect(R"({"minimum":5,"maximum":4,"type":"integer"})", "4",
+         "#: minimum: nothing can satisfy it");
 }
 
 TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
@@ -131,7 +132,7 @@ TEST(JsonSchema, NamesAreStringsWhateverTheirRulesAllow) {
                                  R"({"type":"integer","minimum":3})", "false"}) {
     const std::string schema =
         std::string(R"({"type":"object","propertyNames":)") + rule + R"(,"minProperties":1})";
-    Expect(schema, R"({"a":null})", "nothing can satisfy it");
+    Expect(schema, R"({"a":null})", "#: minProperties: nothing can satisfy it");
     const std::string empty = std::string(R"({"type":"object","propertyNames":)") + rule + "}";
     Expect(empty, "{}", "yes");
     Expect(empty, "{1:null}", "no");
@@ -156,7 +157,7 @@ TEST(JsonSchema, FormatsHoldBesideConstants) {
   constexpr std::string_view kAddresses = R"({"enum":["no","1.2.3.4"],"format":"ipv4"})";
   Expect(kAddresses, R"("1.2.3.4")", "yes");
   Expect(kAddresses, R"("no")", "no");
-  Expect(R"({"const":"no","format":"uuid"})", R"("no")", "nothing can satisfy it");
+  Expect(R"({"const":"no","format":"uuid"})", R"("no")", "#: const: nothing can satisfy it");
   Expect(R"({"enum":["2024-02-28",7],"format":"date"})", "7", "yes");
   Expect(R"({"enum":["2024-02-29"],"format":"date"})", R"("2024-02-29")",
          R"(#: format: whether "2024-02-29" has the format "date" cannot be decided)");
@@ -212,7 +213,18 @@ TEST(JsonSchema, RecursionNeedsALevelOfItsOwn) {
   Expect(kTree, R"({"next":1})", "no");
   Expect(R"({"$ref":"#"})", "1", "#: $ref: consists of itself, without end");
   Expect(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})", "{}",
-         "nothing can satisfy it");
+         "#/properties/a: $ref: nothing can satisfy it");
+}
+
+// The error said neither which schema nor which keyword.
+TEST(JsonSchema, WhatAllowsNothingIsNamed) {
+  Expect(R"({"type":"object","properties":{"a":{"type":"array","minItems":1,
+             "items":{"minLength":3,"maxLength":2,"type":"string"}}},"required":["a"]})",
+         "{}", "#/properties/a/items: minLength: nothing can satisfy it");
+  Expect(R"({"anyOf":[{"const":1,"type":"string"},{"enum":["b"],"pattern":"^a"}]})", "1",
+         "#/anyOf/0: const: nothing can satisfy it");
+  Expect(R"({"allOf":[{"type":"string"},{"type":"integer"}]})", "1",
+         "#: allOf: nothing can satisfy it");
 }
 
 TEST(JsonSchema, SpecialTokensHaveNoPlaceInStrings) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/hex_digit.h"
-#include "grammar/schema/counted_piece.h"
 #include "grammar/schema/json_text.h"
 #include "text/utf8.h"
 
@@ -119,11 +118,31 @@ class Parser {
       parts.push_back(std::move(part.expr));
     }
     const bool searched = top && place_ == Place::kInString;
-    if (searched && !from_start) {
+    if (searched) parts = Searched(std::move(parts), from_start, to_end);
+    Expr made = Expr::Sequence(std::move(parts));
+    made.searched = searched && !from_start && made.kind == Expr::Kind::kSequence;
+    return Sized{std::move(made), states + 2};
+  }
+
+  // With any characters before them, unless they match from the start, and behind them, unless they match to the end. There, more
+  // repetitions than the least match nothing more.
+  static std::vector<Expr> Searched(std::vector<Expr> parts, bool from_start, bool to_end) {
+    const auto keep_least = [](Expr* part) {
+      if (part->kind != Expr::Kind::kRepeat) return true;
+      const int64_t least = part->min;
+      *part = Expr::Repeat(Expr(part->parts[0]), least, least);
+      return least > 0;
+    };
+    if (!from_start) {
+      while (!parts.empty() && !keep_least(&parts.front())) parts.erase(parts.begin());
       parts.insert(parts.begin(), Expr::Repeat(AnyJsonChar(), 0, -1));
     }
-    if (searched && !to_end) parts.push_back(Expr::Repeat(AnyJsonChar(), 0, -1));
-    return Sized{Expr::Sequence(std::move(parts)), states + 2};
+    if (!to_end) {
+      const size_t first = from_start ? 0 : 1;
+      while (parts.size() > first && !keep_least(&parts.back())) parts.pop_back();
+      parts.push_back(Expr::Repeat(AnyJsonChar(), 0, -1));
+    }
+    return parts;
   }
 
   StatusOr<Sized> Quantified(int depth) {
@@ -357,7 +376,7 @@ StatusOr<Expr> PatternInside(std::string_view pattern) {
   return Parser(pattern, Place::kInString).Parse();
 }
 
-StatusOr<std::string> RegexToEbnf(std::string_view regex, bool is_all) {
+StatusOr<std::string> RegexToEbnf(std::string_view regex, const CharsAhead& ahead) {
   auto parsed = Parser(regex, Place::kAlone).Parse();
   if (parsed.status().code() == StatusCode::kUnimplemented) {
     return Malformed(fmt::format("no grammar has {}", MessageOf(parsed.status())));
@@ -365,8 +384,7 @@ StatusOr<std::string> RegexToEbnf(std::string_view regex, bool is_all) {
   if (!parsed.ok()) return parsed.status();
   RuleSet rules;
   const int32_t root = rules.Add("root");
-  rules.Set(root, WithCountedPieces(*std::move(parsed), CountedChars::kCodePoints,
-                                    is_all ? NothingAhead() : CharsAhead{}, &rules));
+  rules.Set(root, WithCountedPieces(*std::move(parsed), CountedChars::kCodePoints, ahead, &rules));
   return rules.Print();
 }
 
