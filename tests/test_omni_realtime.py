@@ -291,13 +291,15 @@ def test_a_silence_behind_an_answer_is_a_turn(start, tmp_path):
     path.write_text(PIPELINE)
     with connect(start(command=("omni", "serve", str(path))), "/v1/realtime") as ws:
         tell(ws)
-        turns = {"type": "server_vad", "idle_timeout_ms": 5000}
-        ask(ws, type="session.update", session={"type": "realtime", "output_modalities": ["text"], "audio": {"input": {"turn_detection": turns}}})
-        assert tell(ws)["session"]["audio"]["input"]["turn_detection"]["idle_timeout_ms"] == 5000
+        ask(ws, type="session.update", session={"type": "realtime", "output_modalities": ["text"]})
+        until(ws, "session.updated")
         say(ws, "hello")
         ask(ws, type="response.create")
         until(ws, "response.done")
         ask(ws, type="input_audio_buffer.append", audio=base64.b64encode(bytes(48_000)).decode())
+        # Now: the silence must not have ended before its sound has come. The time runs from the answer's end.
+        ask(ws, type="session.update", session={"type": "realtime", "audio": {"input": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 5000}}}})
+        assert until(ws, "session.updated")[-1]["session"]["audio"]["input"]["turn_detection"]["idle_timeout_ms"] == 5000
         types = {event["type"]: event for event in until(ws, "response.done")}
         silence = types["input_audio_buffer.timeout_triggered"]
         assert (silence["audio_start_ms"], silence["audio_end_ms"]) == (0, 1000)

@@ -83,20 +83,21 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   }
   Conversation& conversation() override { return conversation_; }
   FeedReader& reader() override { return reader_; }
-  void OnResponseDone(Duration sound) override {
+  void OnResponseDone(const ResponseEnd& end) override {
     // It is on the stack.
     shard_.shard.AtEndOfTurn([gone = std::shared_ptr<Response>(std::move(response_))] {});
-    if (!input_.speaking()) idle_.Answered(sound, input_.position_ms(config_));
+    if (end.outside) return idle_.Release();
+    if (end.answered && !input_.speaking()) idle_.Answered(end.sound, input_.position_ms(config_));
   }
 
-  // Nobody has spoken since the last answer: the silence is a turn, for the model to go on.
+  // The silence is a turn, for the model to go on. Its sound stays: words may begin in it.
   void OnIdle(int64_t begin_ms) {
     const std::string id = "item_" + NewRequestId();
     const int64_t end_ms = input_.position_ms(config_);
     Send("input_audio_buffer.timeout_triggered", {{"audio_start_ms", std::min(begin_ms, end_ms)},
                                                   {"audio_end_ms", end_ms},
                                                   {"item_id", id}});
-    Commit(input_.Take(), id);
+    Commit({}, id);
     if (config_.create_response) MakeResponse({config_, {}, false, {}});
   }
 
@@ -195,7 +196,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     }
     for (InputAudio::Turn& turn : turns) {
       if (turn.started) {
-        idle_.Stop();
+        idle_.UserSpeaks();
         turn_item_ = "item_" + NewRequestId();
         Send("input_audio_buffer.speech_started",
              {{"audio_start_ms", turn.ms}, {"item_id", turn_item_}});
@@ -218,6 +219,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
                    fmt::format("the buffer must have {} ms of sound to commit", kMinCommitMs), {},
                    "input_audio_buffer_commit_empty");
     }
+    idle_.UserSpeaks();
     Commit(std::move(samples), "item_" + NewRequestId());
     return OkStatus();
   }
@@ -331,6 +333,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
       conversation_.Append(std::move(item));
     }
     TellItem(id);
+    if (conversation_.Find(id)->role == "user") idle_.UserSpeaks();
     if (!unheard) return OkStatus();
     const media::Samples samples = DecodeSound(bytes, config_.input);
     auto wav = std::make_shared<std::string>(
@@ -383,7 +386,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
 
   void MakeResponse(ResponseOrder order) {
     if (response_ != nullptr) return;
-    idle_.Stop();
+    order.outside ? idle_.Hold() : idle_.Stop();
     response_ = std::make_unique<Response>(*this, shard_, pipeline_, std::move(order));
     BeginResponse();
   }
