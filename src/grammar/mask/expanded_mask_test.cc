@@ -298,6 +298,27 @@ TEST(ExpandedMask, AnEscapeIsOneCharacterOfAStringAndTwoOfPlainText) {
        3, 14);
 }
 
+// What follows a piece may be its own characters, and it may begin anywhere: a second a mask, of a large vocabulary.
+TEST(ExpandedMask, PatternsWithoutAnchorsMatchAnywhere) {
+  const auto walk = [](const std::string& pattern, const Part& inside) {
+    Walk(Schema(R"({"type":"string","pattern":")" + pattern + "\"}",
+                AllOf({Literal("\""), inside, Literal("\"")})),
+         2, 10);
+  };
+  const Part any = Times(AnyChar(), 0, -1);
+  const Part but_lines = JsonCharBut('\n');
+  const Part ab = Ascii("ab");
+  walk("[^\\n]{3}", AllOf({any, Times(but_lines, 3, 3), any}));
+  walk("[^\\n]{5,}", AllOf({any, Times(but_lines, 5, 5), any}));
+  walk("1[^\\n]{2,40}", AllOf({any, Literal("1"), Times(but_lines, 2, 2), any}));
+  walk("^1[^\\n]{0,40}", AllOf({Literal("1"), any}));
+  walk("^[^\\n]{1,50}", AllOf({but_lines, any}));
+  walk("[ab]{2}-[ab]{3}$", AllOf({any, Times(ab, 2, 2), Literal("-"), Times(ab, 3, 3)}));
+  walk("^[ab]{0,20}[ab]{17,20}$", Times(ab, 17, 40));
+  walk("^[ab]{2}|1{20,30}",
+       OneOf({AllOf({Times(ab, 2, 2), any}), AllOf({any, Times(Literal("1"), 20, 20), any})}));
+}
+
 TEST(ExpandedMask, CountedCharactersInTagsEndWhereTheTagGoesOn) {
   const auto format = [](const std::string& of) {
     return R"({"type":"structural_tag","format":)" + of + "}";

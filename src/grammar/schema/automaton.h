@@ -15,7 +15,7 @@ namespace portico::grammar {
 inline constexpr int64_t kGroupStates = 64;
 // A pattern that may begin anywhere is one up to so many: else what a matcher holds grows with the square of the text, as the pattern
 // begins anew at each character.
-inline constexpr int64_t kSearchStates = 640;
+inline constexpr int64_t kSearchStates = 256;
 
 struct Automaton {
   std::string regex;   // printable ASCII, in parentheses or a single item

@@ -19,6 +19,8 @@ constexpr size_t kCharsAhead = 3;
 // what follows may be one of them. The core has no masks for longer ones.
 constexpr int64_t kMostApartStates = 8;
 constexpr int64_t kMostStatesOfClass = 128;
+// Others are automata that the core repeats as states so often.
+constexpr int64_t kMostRepeatedStates = 16;
 // Of a piece in a group that is one automaton.
 constexpr int64_t kMostStatesInGroup = 32;
 // Of the walks that find what is ahead. Nothing is known where they end.
@@ -121,7 +123,7 @@ class PieceCounter {
     const CharsAhead first = First(part, {}, 0);
     const bool apart = !ahead.empty() && !first.empty() && AreApart(first[0], ahead[0]);
     if (apart) return count > kMostApartStates;
-    return count > kMostStatesOfClass || part.kind != Expr::Kind::kClass;
+    return count > (part.kind == Expr::Kind::kClass ? kMostStatesOfClass : kMostRepeatedStates);
   }
 
   // In front of any number of repetitions of `part`, and of `ahead` behind them.

@@ -99,6 +99,20 @@ TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
   Expect(R"({"type":"string","pattern":"^a.b$"})", R"x("a\"b")x", "yes");
   Expect(R"({"type":"string","pattern":"^a.b$"})", "\"a\"b\"", "no");
   Expect(R"x({"type":"string","pattern":"^(?=a)"})x", "\"a\"", "#: pattern: look-around");
+  // More repetitions than the least match nothing more where any characters may be next to them.
+  Expect(R"({"type":"string","pattern":"^a{2,3}"})", R"("aaaaa")", "yes");
+  Expect(R"({"type":"string","pattern":"b{1,2}$"})", R"("bbb")", "yes");
+  Expect(R"({"type":"string","pattern":"b{1,2}$"})", R"("bba")", "no");
+  Expect(R"({"type":"string","pattern":"^a{0,3}"})", R"("")", "yes");
+  Expect(R"({"type":"string","pattern":"b{1,3}c?","maxLength":3})", R"("abc")",
+         "#: maxLength: is not supported beside pattern with several parts of variable length; say "
+         "it in a pattern");
+  Expect(R"({"type":"string","pattern":"^a*$","minLength":3000000000})", R"("a")",
+         "#: minLength: is greater than 100000");
+  Expect(R"({"type":"string","pattern":"^(ab)*$","minLength":9223372036854775807})", R"("a")",
+         "#: minLength: is greater than 100000");
+  Expect(R"({"type":"string","pattern":"^a*$","maxLength":100001})", R"("a")",
+         "#: maxLength: is greater than 100000");
   Expect(R"({"type":"string","format":"date"})", R"("2024-02-28")", "yes");
   Expect(R"({"type":"string","format":"date"})", R"("2024-13-01")", "no");
   Expect(R"({"type":"string","format":"colour"})", "\"red\"",
@@ -214,6 +228,23 @@ TEST(JsonSchema, RecursionNeedsALevelOfItsOwn) {
   Expect(R"({"$ref":"#"})", "1", "#: $ref: consists of itself, without end");
   Expect(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})", "{}",
          "#/properties/a: $ref: nothing can satisfy it");
+}
+
+// A class may match no character: a counted piece of it ended the process that compiles.
+TEST(JsonSchema, ClassesThatMatchNothingDoNotRepeat) {
+  for (const char* const pattern :
+       {"^[^\\\\s\\\\S]{0,20}$", "^[^\\\\s\\\\S]*$", "^(?:[^\\\\s\\\\S]{0,20}|b)$"}) {
+    const std::string schema =
+        R"({"type":"string","pattern":")" + std::string(pattern) + R"(","maxLength":30})";
+    Expect(schema, R"("")", "yes");
+    Expect(schema, R"("a")", "no");
+  }
+  Expect(R"({"type":"string","pattern":"^a[^\\s\\S]{0,20}$"})", R"("a")", "yes");
+  Expect(R"({"type":"string","pattern":"^[^\\s\\S]{3,20}$"})", R"("")",
+         "#: pattern: nothing can satisfy it");
+  Expect(R"({"type":"object","patternProperties":{"^[^\\s\\S]{0,30}$":{}},
+             "additionalProperties":false})",
+         R"({"": 1})", "yes");
 }
 
 // The error said neither which schema nor which keyword.
