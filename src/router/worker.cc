@@ -242,11 +242,11 @@ void Worker::LikePauseOf(const Worker& other) {
   if (doubt.number != 0) DoubtPause(doubt.been_down);
 }
 
-bool Worker::BeginPause(PauseReading reading) {
+PauseBefore Worker::BeginPause(PauseReading reading) {
   const MutexLock lock(&mutex_);
-  pause_doubt_ = {};
   pause_reading_ = reading;
-  return paused_.exchange(true, std::memory_order_relaxed);
+  return {.paused = paused_.exchange(true, std::memory_order_relaxed),
+          .doubt = std::exchange(pause_doubt_, {})};
 }
 
 void Worker::EndPause() {
@@ -260,7 +260,9 @@ void Worker::DoubtPause(bool been_down) {
   const MutexLock lock(&mutex_);
   // It may have been told to go on meanwhile.
   if (!paused_.load(std::memory_order_relaxed)) return;
-  pause_doubt_ = {.number = ++pause_doubts_, .reading = pause_reading_, .been_down = been_down};
+  pause_doubt_ = {.number = ++pause_doubts_,
+                  .reading = pause_reading_,
+                  .been_down = been_down || pause_doubt_.been_down};
 }
 
 PauseDoubt Worker::pause_doubt() const {

@@ -171,6 +171,10 @@ struct PauseDoubt {
   PauseReading reading = PauseReading::kInference;
   bool been_down = false;  // then one that has no way to tell is not paused
 };
+struct PauseBefore {
+  bool paused = false;
+  PauseDoubt doubt;
+};
 
 class Worker {
  public:
@@ -270,8 +274,8 @@ class Worker {
   }
   // As far as this gateway knows.
   bool paused() const { return paused_.load(std::memory_order_relaxed); }
-  // Its engine is told to pause. What it was before.
-  bool BeginPause(PauseReading reading);
+  // Its engine is told to pause. What it was before, of which a doubt is over until the answer comes.
+  PauseBefore BeginPause(PauseReading reading);
   // It goes on, with all its memory.
   void EndPause();
   // It counts as paused, if it does so now, until a reading tells otherwise.

@@ -100,6 +100,32 @@ TEST_F(FanOutTest, APauseWhoseAnswerDoesNotComeInTimeCountsUntilTheWorkerIsToldT
   EXPECT_EQ(worker_->pause_doubt().number, 0u);
 }
 
+TEST_F(FanOutTest, ASecondPauseThatIsLostOrRefusedLeavesTheDoubtOfTheFirst) {
+  Do("/pause", 502);
+  Do("/pause", 502);
+  EXPECT_NE(worker_->pause_doubt().number, 0u);
+  Do("/pause", 400);
+  EXPECT_NE(worker_->pause_doubt().number, 0u);
+  Do("/pause");
+  EXPECT_EQ(worker_->pause_doubt().number, 0u);
+  EXPECT_TRUE(worker_->held_back());
+}
+
+TEST_F(FanOutTest, WhatAnUnhealthyWorkerRefusesIsLeftOut) {
+  worker_->SetHealth(Health::kUnhealthy);
+  size_t answers = 1;
+  gateway_.Run([&] {
+    FanOut::Start(gateway_.on_shard(),
+                  {.method = "POST", .target = "/resume", .timeout = std::chrono::minutes(10)},
+                  [&](std::vector<FanOutAnswer> all) {
+                    answers = all.size();
+                    ++ended_;
+                  });
+  });
+  Answer("/resume", 503);
+  EXPECT_EQ(answers, 0u);
+}
+
 TEST_F(FanOutTest, APauseThatHasBeenAnsweredIsInNoDoubt) {
   Do("/pause");
   Send("/pause?mode=wait", std::chrono::milliseconds(1));
