@@ -123,7 +123,8 @@ class PieceCounter {
     const CharsAhead first = First(part, {}, 0);
     const bool apart = !ahead.empty() && !first.empty() && AreApart(first[0], ahead[0]);
     if (apart) return count > kMostApartStates;
-    return count > (part.kind == Expr::Kind::kClass ? kMostStatesOfClass : kMostRepeatedStates);
+    const bool is_states = part.kind == Expr::Kind::kClass || repeat.max < 0;
+    return count > (is_states ? kMostStatesOfClass : kMostRepeatedStates);
   }
 
   // In front of any number of repetitions of `part`, and of `ahead` behind them.

@@ -18,6 +18,8 @@ constexpr int kMaxDepth = 64;
 // Of one pattern, with repetitions counted as often as they can occur.
 constexpr int64_t kMaxStates = 20000;
 constexpr int64_t kMaxRepeat = 10000;
+// Next to any characters, more repetitions have no end: each end would be looked at anew.
+constexpr int64_t kMostExact = 16;
 
 const CharRanges kDigits{{'0', '9'}};
 const CharRanges kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
@@ -130,7 +132,7 @@ class Parser {
     const auto keep_least = [](Expr* part) {
       if (part->kind != Expr::Kind::kRepeat) return true;
       const int64_t least = part->min;
-      *part = Expr::Repeat(Expr(part->parts[0]), least, least);
+      *part = Expr::Repeat(Expr(part->parts[0]), least, least > kMostExact ? -1 : least);
       return least > 0;
     };
     if (!from_start) {
