@@ -71,3 +71,14 @@ def test_a_form_has_one_file(omni):
     sound = say(omni, "hello", voice="kal16").content
     answer = requests.post(omni.url + "/v1/audio/transcriptions", files=[("file", ("a.wav", sound)), ("file", ("b.wav", sound))], timeout=60)
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "file"
+
+
+@needs_speech
+def test_how_a_speech_ended_is_told_by_the_id_of_its_answer(omni):
+    """That of a request with an X-Request-Id was not known."""
+    for headers, fields, name in (({"x-request-id": "mine-25"}, {}, "mine-25"), ({}, {"request_id": "ours-25"}, "ours-25"),
+                                  ({"x-request-id": "mine-26"}, {"request_id": "ours-26"}, "ours-26"), ({"x-request-id": "not a name"}, {}, None)):
+        answer = requests.post(omni.url + "/v1/audio/speech", json={"input": "hello", "voice": "kal16", **fields}, headers=headers, timeout=60)
+        assert answer.status_code == 200 and answer.headers["x-request-id"] == (name or answer.headers["x-request-id"])
+        told = requests.get(omni.url + "/v1/audio/speech/" + answer.headers["x-request-id"], timeout=60)
+        assert told.status_code == 200 and told.json()["finish_reason"] == "stop", (headers, fields, told.text)

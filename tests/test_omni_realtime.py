@@ -7,6 +7,7 @@ import pytest
 import requests
 
 from conftest import SANITIZED
+from omni_stages import pipeline, python  # noqa: F401 (pipeline is a fixture)
 from test_omni import needs_speech, omni, say as omni_say  # noqa: F401 (omni is a fixture)
 from test_omni_recorded import PIPELINE
 from test_omni_sockets import ask, connect, tell, until
@@ -267,7 +268,9 @@ def test_a_client_that_asks_for_much_at_once_is_cut_off_before_it_is_made(start)
 @pytest.mark.parametrize("field,session", [
     ("session.tools[0].type", {"tools": [{"type": "mcp", "server_label": "x", "server_url": "https://example.com"}]}),
     ("session.audio.input.noise_reduction", {"audio": {"input": {"noise_reduction": {"type": "near_field"}}}}),
-    ("session.audio.input.turn_detection.type", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "low"}}}}),
+    ("session.audio.input.turn_detection.type", {"audio": {"input": {"turn_detection": {"type": "vad"}}}}),
+    ("session.audio.input.turn_detection.eagerness", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "very"}}}}),
+    ("session.audio.input.turn_detection.threshold", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "threshold": 0.5}}}}),
     ("session.audio.input.turn_detection.eagerness", {"audio": {"input": {"turn_detection": {"type": "server_vad", "eagerness": "low"}}}}),
     ("session.audio.input.turn_detection.idle_timeout_ms",
      {"audio": {"input": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 4999}}}}),
@@ -305,3 +308,35 @@ def test_a_silence_behind_an_answer_is_a_turn(start, tmp_path):
         assert (silence["audio_start_ms"], silence["audio_end_ms"]) == (0, 1000)
         assert types["input_audio_buffer.committed"]["item_id"] == silence["item_id"]
         assert types["response.done"]["response"]["status"] == "completed"
+
+
+def semantic(server, eagerness, sound):
+    """The events of a transcription session with semantic_vad, to the transcript of its turn."""
+    with connect(server, "/v1/realtime?intent=transcription") as ws:
+        tell(ws)
+        turns = {"type": "semantic_vad", "eagerness": eagerness, "create_response": True, "interrupt_response": True}
+        ask(ws, type="session.update", session={"type": "transcription", "audio": {"input": {"turn_detection": turns, "format": {"type": "audio/pcmu"}}}})
+        assert tell(ws)["session"]["audio"]["input"]["turn_detection"] == turns
+        ask(ws, type="input_audio_buffer.append", audio=base64.b64encode(sound).decode())
+        return until(ws, COMPLETED)
+
+
+LOUD, QUIET = b"\x10" * 10 + b"\x90" * 10, b"\xff" * 20  # 2.5 ms at 8 kHz
+
+
+def test_who_seems_to_have_finished_is_not_waited_for(start, tmp_path):
+    """semantic_vad: half a second of silence is behind `w4`."""
+    path = tmp_path / "p.yaml"
+    path.write_text(PIPELINE)
+    events = semantic(start(command=("omni", "serve", str(path))), "low", LOUD * 400 + QUIET * 200)
+    stopped, = (event for event in events if event["type"] == "input_audio_buffer.speech_stopped")
+    assert abs(stopped["audio_end_ms"] - 1000) <= 20 and events[-1]["transcript"].endswith("w4 ")
+
+
+def test_who_leads_on_is_waited_for(pipeline):
+    """semantic_vad: `the` comes before another word; the turn goes on behind the first pause, and ends with the longest."""
+    server = pipeline("name: decode, factory_path: portico.decode, stream_to: [ears]", python("ears", "leads_on", "terminal: true"))
+    events = semantic(server, "high", LOUD * 400 + QUIET * 400 + LOUD * 400 + QUIET * 900)
+    started, = (event for event in events if event["type"] == "input_audio_buffer.speech_started")
+    stopped, = (event for event in events if event["type"] == "input_audio_buffer.speech_stopped")
+    assert started["audio_start_ms"] == 0 and abs(stopped["audio_end_ms"] - 3000) <= 20
