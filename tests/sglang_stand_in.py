@@ -445,9 +445,11 @@ def main():
     facts["started"] = sglang_attach.started(os.getpid())
     if args.facts:
         facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
-        with open(args.facts, "w") as file:
+        part = args.facts + ".part"
+        with open(part, "w") as file:
             json.dump({"facts": facts, "manifest": manifest}, file)
-        os.chmod(args.facts, 0o600)
+        os.chmod(part, 0o600)
+        os.replace(part, args.facts)  # whole, from the moment it is there
     scheduler = Scheduler(wire, args, model) if args.dp_size == 1 else Controller(
         wire, args, lambda rank: Scheduler(wire, args, model, rank, loads).run())
     report("ready", **facts)
