@@ -20,6 +20,8 @@ namespace {
 constexpr int kPullBacklog = 128;
 // Of those that wait to be accepted; further ones are accepted in the next turn.
 constexpr int kAcceptsATurn = 64;
+// Of one peer. Else one that sends faster than it is read, and never a whole message, would keep the thread for itself.
+constexpr int kReadsATurn = 4;
 
 Status CannotBind(const std::string& path, std::string_view why) {
   return Error(StatusCode::kUnavailable, fmt::format("cannot bind ipc://{}: {}", path, why));
@@ -86,12 +88,14 @@ void ZmtpPull::SetReady(std::span<const pollfd> waits) {
     if ((waits[i].revents & POLLOUT) != 0) Write(peer);
     if ((waits[i].revents & ~POLLOUT) == 0) continue;
     peer->readable = true;
+    peer->reads_left = kReadsATurn;
     if (std::find(ready_.begin(), ready_.end(), peer) == ready_.end()) ready_.push_back(peer);
   }
   if (waits[0].revents != 0) Accept();
 }
 
 void ZmtpPull::Accept() {
+  if (spare_ < 0) spare_ = OpenSpareDescriptor();
   for (int i = 0; i < kAcceptsATurn; ++i) {
     int descriptor = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && spare_ >= 0) {
@@ -150,7 +154,7 @@ void ZmtpPull::Read(Peer* peer) {
   if (size > 0) {
     peer->reader.Added(static_cast<size_t>(size));
     // Where there is more, poll() says so again.
-    peer->readable = static_cast<size_t>(size) == space.size();
+    peer->readable = static_cast<size_t>(size) == space.size() && --peer->reads_left > 0;
     return;
   }
   if (size < 0 && PullTriesLater()) {
@@ -164,13 +168,16 @@ void ZmtpPull::Write(Peer* peer) {
   std::string& output = peer->reader.output();
   while (!output.empty()) {
     const ssize_t size = send(peer->descriptor, output.data(), output.size(), MSG_NOSIGNAL);
-    if (size <= 0) return;  // later; one that has gone is read as such
+    if (size < 0 && PullTriesLater()) return;
+    if (size < 0) output.clear();  // nobody reads there any more; one that has gone is read as such
+    if (size <= 0) return;
     output.erase(0, static_cast<size_t>(size));
   }
 }
 
 void ZmtpPull::Drop(Peer* peer, std::string_view why) {
   peer->gone = true;
+  ++refused_;
   if (std::exchange(told_, true)) return;
   LogWarning("a peer of ipc://{} is disconnected: {}", path_, why);
 }

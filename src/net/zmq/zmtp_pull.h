@@ -40,13 +40,15 @@ class ZmtpPull {
   size_t waits() const { return 1 + peers_.size(); }
 
   // The next part of a message, without waiting; it is valid until the next call. False: everything that had come at the
-  // last SetReady() has been given. Until then IsReady().
+  // last SetReady() has been given, or what a turn takes of one peer; poll() tells of the rest. Until then IsReady().
   bool Receive(std::string_view* part);
   bool IsReady() const { return next_ < ready_.size(); }
   // Whether more parts of the message follow the one that Receive() gave.
   bool HasMore() const { return IsReady() && ready_[next_]->reader.HasMore(); }
 
   size_t peers() const { return peers_.size(); }
+  // Peers that have been disconnected because they broke the protocol.
+  uint64_t refused() const { return refused_; }
 
  private:
   struct Peer {
@@ -56,6 +58,7 @@ class ZmtpPull {
     const int descriptor;
     ZmtpReader reader;
     bool readable = false;
+    int reads_left = 0;  // of this turn
     bool gone = false;
   };
 
@@ -77,6 +80,7 @@ class ZmtpPull {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> ready_;
   size_t next_ = 0;  // of ready_
+  uint64_t refused_ = 0;
   bool told_ = false;
 };
 

@@ -88,6 +88,7 @@ class RawPeer {
     EXPECT_EQ(send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
+  void StopReading() { EXPECT_EQ(shutdown(descriptor_, SHUT_RD), 0); }
   std::string Receive(size_t size) {
     std::string got(size, '\0');
     EXPECT_EQ(recv(descriptor_, got.data(), size, MSG_WAITALL), static_cast<ssize_t>(size));
@@ -97,6 +98,18 @@ class RawPeer {
  private:
   int descriptor_;
 };
+
+// One turn of its owner.
+testing::AssertionResult Turn(ZmtpPull* pull) {
+  std::vector<pollfd> waits;
+  pull->AddWaits(&waits);
+  const auto patience_ms = std::chrono::milliseconds(kPullTestTime).count();
+  if (poll(waits.data(), waits.size(), static_cast<int>(patience_ms)) <= 0) {
+    return testing::AssertionFailure() << "nothing comes";
+  }
+  pull->SetReady(waits);
+  return testing::AssertionSuccess();
+}
 
 // Polls, as the owner of a socket does, until `done`.
 testing::AssertionResult PollUntil(ZmtpPull* pull, const std::function<bool()>& done,
@@ -221,8 +234,41 @@ TEST(ZmtpPull, PeersThatSendGarbageOrVanishDisturbNobody) {
   good.Send("good");
   EXPECT_THAT(ReceiveCount(pull->get(), 2), UnorderedElementsAre("good", "all"));
   EXPECT_TRUE(PollUntil(pull->get(), [&] { return (*pull)->peers() == 2; }, [](auto) {}));
+  EXPECT_EQ((*pull)->refused(), 2U);
   good.Send("still good");
   EXPECT_THAT(ReceiveCount(pull->get(), 1), ElementsAre("still good"));
+}
+
+// It kept the thread for as long as it sent: what others sent, and the end of the owner, waited for it.
+TEST(ZmtpPull, APeerThatSendsNoMessagesGetsAShareOfEachTurn) {
+  const SocketPath at;
+  auto pull = ZmtpPull::Bind(at.path(), kPullTestLimit);
+  ASSERT_TRUE(pull.ok()) << pull.status();
+  RawPeer peer(at.path());
+  std::string bytes = PushOpening();
+  for (int i = 0; i < 12'500; ++i) bytes.append("\4\x06\5OTHER", 8);
+  peer.Send(bytes.append("\0\3end", 5));
+  int turns = 0;
+  std::string_view part;
+  for (; !(*pull)->Receive(&part); ++turns) ASSERT_TRUE(Turn(pull->get()));
+  EXPECT_EQ(part, "end");
+  EXPECT_GE(turns, 3) << "one accepts it";
+}
+
+// poll() found such a socket ready to be written to, always.
+TEST(ZmtpPull, APeerThatDoesNotListenIsReadAndNothingWaitsToWrite) {
+  const SocketPath at;
+  auto pull = ZmtpPull::Bind(at.path(), kPullTestLimit);
+  ASSERT_TRUE(pull.ok()) << pull.status();
+  RawPeer peer(at.path());
+  peer.StopReading();
+  peer.Send(PushOpening() + std::string("\4\x09\4PING\0\1hi\0\1a", 14));
+  EXPECT_THAT(ReceiveCount(pull->get(), 1), ElementsAre("a"));
+  std::vector<pollfd> waits;
+  (*pull)->AddWaits(&waits);
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_EQ(waits[1].events, POLLIN);
+  EXPECT_EQ((*pull)->refused(), 0U);
 }
 
 TEST(ZmtpPull, APathThatCannotBeBoundIsNamed) {
