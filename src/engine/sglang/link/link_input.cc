@@ -46,4 +46,9 @@ bool LinkInput::Receive(std::string_view* frame) {
   return zmq_ready_;
 }
 
+uint64_t LinkInput::TakeRefused() {
+  if (own_ == nullptr) return 0;
+  return own_->refused() - std::exchange(refused_, own_->refused());
+}
+
 }  // namespace portico::sglang

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,8 @@ class LinkInput {
   // The next frame, without waiting; false if there is none. The bytes are valid until the next call. Parts of a message of
   // several come as frames.
   bool Receive(std::string_view* frame);
+  // Peers that were disconnected since the last call because they broke the protocol.
+  uint64_t TakeRefused();
 
  private:
   std::unique_ptr<net::ZmtpPull> own_;  // null: zmq_
@@ -40,6 +43,7 @@ class LinkInput {
   bool zmq_ready_ = true;  // libzmq does not report what was there before the first poll()
   size_t first_ = 0;       // of the waits: its own
   size_t count_ = 0;
+  uint64_t refused_ = 0;  // of own_, as told
 };
 
 }  // namespace portico::sglang

@@ -284,6 +284,9 @@ void SchedulerLink::FlushUnsent() {
 void SchedulerLink::ReceiveAll(LinkInput* input) {
   std::string_view frame;
   for (int i = 0; i < kFramesATurn && input->Receive(&frame); ++i) OnFrame(frame);
+  if (const uint64_t refused = input->TakeRefused(); refused > 0) {
+    counters_->bad_frames.fetch_add(refused, std::memory_order_relaxed);
+  }
 }
 
 void SchedulerLink::BadFrame(std::string_view frame, std::string_view why) {
