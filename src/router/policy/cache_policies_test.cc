@@ -200,7 +200,8 @@ TEST(CostTest, TextCountsInTokensAsWorkersCountThem) {
     const std::string first = Text('a', 2000);
     const std::string second = Text('b', 2000);
     if (counted) policy.OnUsage(TextKey(second), 1000);
-    policy.OnUsage(TextKey("short"), 1);  // mostly the template's
+    policy.OnUsage(TextKey("short"), 1);    // mostly the template's
+    policy.OnUsage(TextKey(second), 2001);  // an image's too
     fleet.Send(policy, TextKey(first));
     EXPECT_EQ(fleet[0].tokens(), counted ? 1002 : 501);
     fleet.Send(policy, TextKey(second));

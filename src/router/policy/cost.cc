@@ -15,7 +15,6 @@ constexpr size_t kMaxBlocks = 1 << 16;
 constexpr size_t kMaxLinkedText = kMaxPromptText;
 // Of shorter ones the template's own tokens are too many.
 constexpr size_t kLeastCountedText = 512;
-constexpr double kMostTokensOfByte = 0.7;
 // How often a worker's report is copied.
 constexpr Duration kLookInterval = std::chrono::milliseconds(100);
 
@@ -242,8 +241,9 @@ void Cost::OnUsage(const RoutingKey& key, int64_t prompt_tokens) {
   if (!key.tokens.empty() || key.text.size() < kLeastCountedText) return;
   if (key.text.size() >= kMaxLinkedText) return;
   const auto bytes = static_cast<double>(key.text.size());
-  // Images, tools and further prompts of a list are counted too: what has more tokens than text could is none of text.
-  if (static_cast<double>(prompt_tokens) > kMostTokensOfByte * bytes) return;
+  // Images, tools and further prompts of a list are counted too. A text has at most one token a byte, which scripts that the
+  // vocabulary does not have come near to.
+  if (static_cast<double>(prompt_tokens) > bytes) return;
   const double ratio = std::max(static_cast<double>(prompt_tokens) / bytes, 1.0 / 16);
   const MutexLock lock(&mutex_);
   counted_bytes_ = std::min(counted_bytes_ + bytes, kCountedBytes);

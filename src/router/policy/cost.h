@@ -25,7 +25,7 @@
 //
 // How many tokens a byte of text is, is the mean of what workers have counted (the usage in their answers) over the last
 // kCountedBytes of prompts, and 1/4 until one has: English has 0.22, text whose words the tokenizer does not know 0.5, and with
-// half of the truth the index would believe twice what the caches hold.
+// half of the truth the index would believe twice what the caches hold. A count above 1 is not one of text alone.
 //
 // Workers that tell what their caches take in and let go (KV-cache events) are believed: what they say corrects the index,
 // and they forget nothing that they have not said. They tell of tokens; a prompt that is known as text when its worker is
