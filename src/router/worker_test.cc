@@ -98,6 +98,30 @@ TEST(WorkerTest, ADoubtOfAWorkerThatHasBeenDownStaysOneOfThat) {
   EXPECT_TRUE(worker.pause_doubt().been_down);
 }
 
+TEST(WorkerTest, APauseThatIsSureEndsByAReadingOfThatPauseAlone) {
+  // One that was resumed past the gateway counted for ever.
+  Worker worker(*ParseWorkerUrl("http://a:1"));
+  EXPECT_EQ(worker.sure_pause().number, 0u);
+  EXPECT_FALSE(worker.EndSurePause(worker.sure_pause()));
+  worker.BeginPause(PauseReading::kIsSleeping);
+  worker.NoteAsleep(kWeightsMemory);
+  const SurePause first = worker.sure_pause();
+  EXPECT_EQ(first.reading, PauseReading::kIsSleeping);
+  worker.EndPause();
+  EXPECT_FALSE(worker.EndSurePause(first));
+  worker.BeginPause(PauseReading::kIsPaused);
+  EXPECT_FALSE(worker.EndSurePause(first));
+  const SurePause second = worker.sure_pause();
+  worker.DoubtPause(false);
+  EXPECT_EQ(worker.sure_pause().number, 0u);
+  EXPECT_FALSE(worker.EndSurePause(second));
+  EXPECT_FALSE(worker.SettlePause(worker.pause_doubt(), true));
+  worker.NoteAsleep(kWeightsMemory);
+  EXPECT_TRUE(worker.EndSurePause(worker.sure_pause()));
+  EXPECT_FALSE(worker.held_back());
+  EXPECT_TRUE(worker.NoteAwake(0));
+}
+
 TEST(WorkerTest, ARankThatIsNewIsInTheDoubtOfItsServer) {
   Worker first(*ParseWorkerUrl("http://a:1"));
   first.BeginPause(PauseReading::kIsPaused);

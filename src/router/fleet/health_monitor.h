@@ -14,7 +14,8 @@
 //
 // A worker that has not answered when it was told to pause, or to go on, or that has been down while it was paused, counts
 // as paused until it says otherwise, and is asked, less and less often: vLLM by /is_paused or /is_sleeping, others by
-// /health_generate, and workers that take tokens for their engine's state (health_pause.cc).
+// /health_generate, and workers that take tokens for their engine's state (health_pause.cc). One whose pause is in no doubt
+// is asked every interval too: it may be resumed past this gateway.
 //
 // SGLang's /health infers and is not answered while the engine is paused or gets other weights: of a healthy worker that
 // is held back, whatever it answers to /v1/models is the answer to the probe.
@@ -83,6 +84,9 @@ class HealthMonitor {
     uint64_t pause_doubt = 0;          // the one that has been seen
     TimePoint next_pause{};
     Duration pause_wait = Duration::zero();
+    TimePoint next_sure{};  // look at a pause that is in no doubt; epoch: none has been seen
+    Duration sure_wait = Duration::zero();
+    uint64_t sure_requests = 0;        // that the worker had got when it was seen
     bool probes_server = false;        // not its engine, which is held back
     TimePoint answered_at{};           // of what needs no engine too
     bool no_inference = false;         // it has no route for that
@@ -152,7 +156,12 @@ class HealthMonitor {
   void NoteInference(Watch& watch, TimePoint now);
   // One of which it is in doubt is asked whether it is paused.
   void LookAtPause(Watch& watch, TimePoint now);
+  // One that is paused without a doubt is asked whether it still is.
+  void LookAtSurePause(Watch& watch, TimePoint now);
   // `paused`: nothing if it did not tell. `later`: it may when it is asked again.
+  using PauseTold =
+      std::function<void(HealthMonitor&, Watch&, std::optional<bool> paused, bool later)>;
+  void AskPaused(Watch& watch, PauseReading reading, PauseTold told);
   void OnPause(Watch& watch, const PauseDoubt& doubt, std::optional<bool> paused, bool later);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);

@@ -1,4 +1,7 @@
 // Whether a worker is paused that counts as paused and may not be: the monitor asks until it is told, less and less often.
+// One whose pause is in no doubt may go on because somebody has told it past this gateway. It is asked every health.interval
+// where that costs its engine nothing. SGLang over HTTP says it by inferring alone, and notes each question that it cannot
+// answer as a failed health check: it is asked less and less often, and only if requests have come to it since.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -14,6 +17,7 @@ namespace portico::router {
 namespace {
 
 constexpr Duration kLongestPauseWait = std::chrono::seconds(30);
+constexpr Duration kLongestSureWait = std::chrono::minutes(5);
 
 struct PauseForm {
   const char* target;
@@ -49,44 +53,81 @@ bool TellsLater(const StatusOr<SmallAnswer>& answer) {
 void HealthMonitor::LookAtPause(Watch& watch, TimePoint now) {
   const Worker& worker = *watch.worker;
   const PauseDoubt doubt = worker.pause_doubt();
-  if (doubt.number == 0 || worker.health() != Health::kHealthy) return;
+  if (!worker.paused() || doubt.number != 0) watch.next_sure = {};
+  if (!worker.paused() || worker.health() != Health::kHealthy) return;
+  if (doubt.number == 0) return LookAtSurePause(watch, now);
   if (std::exchange(watch.pause_doubt, doubt.number) != doubt.number) {
     watch.pause_wait = kSilence;
     watch.next_pause = now + kSilence;  // it may be about to pause, or to go on
   }
   if (watch.asking_pause || now < watch.next_pause) return;
+  AskPaused(watch, doubt.reading,
+            [doubt](HealthMonitor& self, Watch& asked, std::optional<bool> paused, bool later) {
+              self.OnPause(asked, doubt, paused, later);
+            });
+}
+
+void HealthMonitor::LookAtSurePause(Watch& watch, TimePoint now) {
+  const Worker& worker = *watch.worker;
+  const Duration interval = std::max<Duration>(options_.health.interval, kSilence);
+  if (watch.next_sure == TimePoint{}) {
+    watch.sure_wait = interval;
+    watch.next_sure = now + interval;
+    watch.sure_requests = worker.total_requests();
+    return;
+  }
+  if (watch.asking_pause || now < watch.next_sure) return;
+  const SurePause pause = worker.sure_pause();
+  if (pause.number == 0) return;
+  if (worker.protocol() == Protocol::kHttp && pause.reading == PauseReading::kInference) {
+    if (worker.total_requests() == watch.sure_requests) return;
+    watch.sure_wait = std::min(2 * watch.sure_wait, std::max(interval, kLongestSureWait));
+  }
+  AskPaused(watch, pause.reading,
+            [pause](HealthMonitor&, Watch& asked, std::optional<bool> paused, bool) {
+              asked.next_sure = Clock::now() + asked.sure_wait;
+              if (paused.value_or(true) || !asked.worker->EndSurePause(pause)) return;
+              LogWarning("worker {} {} is not paused any more: it has gone on past this gateway",
+                         asked.worker->id(), asked.worker->url());
+            });
+}
+
+void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told) {
+  const Worker& worker = *watch.worker;
   watch.asking_pause = true;
   if (worker.protocol() == Protocol::kGrpc) {
     return tokens_->AskPaused(
         watch.worker, options_.health.timeout,
-        Later<bool>(worker.number(),
-                    [doubt](HealthMonitor& self, Watch& asked, StatusOr<bool> paused) {
-                      const StatusCode code = paused.status().code();
-                      if (paused.ok()) return self.OnPause(asked, doubt, *paused, false);
-                      self.OnPause(asked, doubt, std::nullopt, code != StatusCode::kUnimplemented);
-                    }));
+        Later<bool>(worker.number(), [told = std::move(told)](HealthMonitor& self, Watch& asked,
+                                                              StatusOr<bool> paused) {
+          asked.asking_pause = false;
+          const StatusCode code = paused.status().code();
+          if (paused.ok()) return told(self, asked, *paused, false);
+          told(self, asked, std::nullopt, code != StatusCode::kUnimplemented);
+        }));
   }
-  const PauseForm form = PauseFormOf(doubt.reading);
-  const bool infers = doubt.reading == PauseReading::kInference;
+  const PauseForm form = PauseFormOf(reading);
+  const bool infers = reading == PauseReading::kInference;
   watch.pause = std::make_unique<SmallCall>(
       shard_, clients_.Of(worker), worker,
       SmallRequest{.target = form.target,
                    .authorization = Authorization(worker),
                    .timeout = infers ? Patience() : options_.health.timeout,
                    .max_bytes = 64 << 10},
-      [this, doubt, form, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+      [this, told = std::move(told), form,
+       number = worker.number()](const StatusOr<SmallAnswer>& answer) {
         const auto found = watches_.find(number);
         if (found == watches_.end()) return;
         Watch& asked = *found->second;
         shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.pause))] {});
-        if (TellsLater(answer)) return OnPause(asked, doubt, std::nullopt, true);
-        OnPause(asked, doubt, SaysItIsPaused(*answer, form.field), false);
+        asked.asking_pause = false;
+        if (TellsLater(answer)) return told(*this, asked, std::nullopt, true);
+        told(*this, asked, SaysItIsPaused(*answer, form.field), false);
       });
 }
 
 void HealthMonitor::OnPause(Watch& watch, const PauseDoubt& doubt, std::optional<bool> paused,
                             bool later) {
-  watch.asking_pause = false;
   watch.next_pause = Clock::now() + watch.pause_wait;
   watch.pause_wait = std::min<Duration>(2 * watch.pause_wait, kLongestPauseWait);
   if (!paused && !later && doubt.been_down) paused = false;

@@ -104,13 +104,6 @@ PauseBefore NoteSent(std::string_view path, std::string_view query, Worker& work
   return before;
 }
 
-// What becomes of an engine that may have been told to pause, or has refused to.
-void NoteUnpaused(const PauseBefore& before, bool refused, Worker& worker) {
-  if (before.paused && before.doubt.number == 0) return;
-  if (refused && !before.paused) return worker.EndPause();
-  worker.DoubtPause(before.doubt.been_down);
-}
-
 // A control that may have been done, or not: it was lost on its way there or back, failed halfway, or a server in
 // between says so.
 bool MayBeDone(const StatusOr<SmallAnswer>& answer) {
@@ -123,12 +116,12 @@ void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<S
   // Whatever it has come to, nothing of it follows.
   if (EndsUpdate(path)) worker.SetUpdating(false);
   if (MayBeDone(answer)) {
-    if (PausesEngine(path)) NoteUnpaused(before, false, worker);
-    if (EndsPause(path)) worker.DoubtPause(false);
+    const bool was_sure = before.paused && before.doubt.number == 0;
+    if (PausesEngine(path) ? !was_sure : EndsPause(path)) worker.DoubtPause(false);
     return;
   }
   if (answer->status != 200) {
-    if (PausesEngine(path)) NoteUnpaused(before, true, worker);
+    if (PausesEngine(path)) worker.RefusePause(before);
     return;
   }
   if (EndsPause(path) && (path != "/wake_up" || worker.NoteAwake(Awakened(query)))) {
