@@ -57,16 +57,22 @@ size_t RenderedItems(const ChatRequest& request) {
   return items;
 }
 
-size_t TextBytes(const Json& json) {
-  size_t bytes = 0;
+// About what a template writes that shows the value once.
+size_t ShownBytes(const Json& json) {
+  size_t bytes = 8;  // a number, or what is around a value
   if (json.is_string()) {
-    bytes = json.as_string().size();
+    bytes += json.as_string().size();
   } else if (json.is_array()) {
-    for (const Json& item : json.as_array()) bytes += TextBytes(item);
+    for (const Json& item : json.as_array()) bytes += ShownBytes(item);
   } else if (json.is_object()) {
-    for (const auto& [name, value] : json.as_object()) bytes += TextBytes(value);
+    for (const auto& [name, value] : json.as_object()) bytes += name.size() + ShownBytes(value);
   }
   return bytes;
+}
+
+size_t ShownBytes(const ChatRequest& request) {
+  return ShownBytes(request.messages) + ShownBytes(request.tools) + ShownBytes(request.documents) +
+         ShownBytes(request.chat_template_kwargs);
 }
 
 }  // namespace
@@ -111,8 +117,6 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
 StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request, StepGate* gate) {
   const size_t items = RenderedItems(*request);
   PORTICO_RETURN_IF_ERROR(PassGate(gate, model.render_pace->WorkOf(items, kMessageWork)));
-  const bool teaches = StepPace::Learns(items);
-  const Duration began = teaches ? ThreadTime() : Duration::zero();
   const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
                           events::kFrontend);
   if (!model.chat_template) {
@@ -128,6 +132,9 @@ StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request
       CheckMedia(model.engine->info(), extras == nullptr ? nullptr : extras->media.get()));
   Json tools = AllowedTools(request->tools, request->tool_choice);
   const TemplateFacts& facts = model.chat_template->facts(tools.is_array());
+  // From here on: to copy large tools, or to look at the template first, is not what messages take.
+  const bool teaches = StepPace::Learns(items);
+  const Duration began = teaches ? ThreadTime() : Duration::zero();
   PORTICO_RETURN_IF_ERROR(FitConversation(facts, &request->messages));
 
   ChatTemplate::Request render;
@@ -143,7 +150,7 @@ StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request
   if (teaches) {
     // A render that has failed does not tell how much it wrote: as much as it was given, at most.
     model.render_pace->Learn({.items = items,
-                              .bytes = text.ok() ? text->size() : TextBytes(request->messages),
+                              .bytes = text.ok() ? text->size() : ShownBytes(*request),
                               .took = ThreadTime() - began,
                               .is_whole = text.ok()});
   }
