@@ -98,16 +98,15 @@ size_t ConversationCache::bytes() const {
 
 std::vector<size_t> ConversationCache::Cuts(std::string_view text) const {
   const AddedTokens& added = tokenizer_->pipeline().added_tokens();
-  std::vector<AddedTokens::Part> parts;
-  added.Split(text, /*normalized=*/false, /*parse_special=*/true, &parts);
   std::vector<size_t> cuts;
   size_t last = 0;
-  for (const AddedTokens::Part& part : parts) {
-    if (!part.id || part.begin < last + kLeastPart) continue;
-    if (!portico::Cuts(added.entries().at(*part.id).token)) continue;
+  const auto take = [&](const AddedTokens::Part& part) {
+    if (!part.id || part.begin < last + kLeastPart) return;
+    if (!portico::Cuts(added.entries().at(*part.id).token)) return;
     last = part.begin;
     cuts.push_back(last);
-  }
+  };
+  added.ForEachPart(text, /*normalized=*/false, /*parse_special=*/true, take);
   return cuts;
 }
 
