@@ -117,7 +117,7 @@ def test_the_limit_of_requests_is_exact_and_the_queue_bounded():
         hold.wait(WAIT_SECONDS)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
-    with front([answer], "--max-concurrent-requests", "2", "--queue-size", "1") as ([worker], gateway):
+    with front([answer], "--max-concurrent-requests", "2", "--queue-size", "1", "--access-log") as ([worker], gateway):
         def post():
             return requests.post(gateway.url + "/v1/completions", json={}, timeout=WAIT_SECONDS)
         codes = []
@@ -128,6 +128,7 @@ def test_the_limit_of_requests_is_exact_and_the_queue_bounded():
             wait_until(lambda: len(worker.requests) == 2 and gateway.metric("portico_gateway_queued") == 1, gateway.output)
             for refused in (post(), post()):
                 assert refused.status_code == 429 and "retry-after" in refused.headers
+            wait_until(lambda: '"error":"queue_full"' in gateway.output(), gateway.output)
             assert len(worker.requests) == 2
         finally:
             hold.set()
