@@ -119,7 +119,7 @@ def test_a_stage_that_may_not_replay_ends_its_requests_with_503(pipeline):
 
 def test_a_stage_that_works_through_many_parts_before_it_answers_has_not_stalled(pipeline):
     server = pipeline(python("spell", "spell", "stream_to: [count]"),
-                      python("count", "count", "factory: {delay: 0.25}, stall_timeout_s: 2, stream_to: [encode]"), ENCODE)
+                      python("count", "count", "factory: {delay: 0.25}, stall_timeout_s: 3, stream_to: [encode]"), ENCODE)
     answer = say(server, "word " * 16)
     assert answer.status_code == 200, answer.text
     assert steps(answer) == [16]
