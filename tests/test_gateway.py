@@ -93,6 +93,13 @@ def test_metrics_tell_of_each_worker(pair):
     pair.chat()
     said = requests.get(pair.url + "/metrics", timeout=60).text
     assert 'portico_gateway_worker_healthy{worker="w1"} 1' in said
+    assert 'portico_gateway_worker_paused{worker="w1"} 0' in said
+    assert requests.post(pair.url + "/v1/nothing", json={}, timeout=60).status_code == 404
+    wait_until(lambda: pair.gateway.metric("portico_gateway_responses_total") == pair.gateway.metric("portico_gateway_requests_total"),
+               "a request has not ended")
+    said = requests.get(pair.url + "/metrics", timeout=60).text
+    ended = {line.split('"')[1]: int(line.split()[-1]) for line in said.splitlines() if line.startswith("portico_gateway_responses_total{")}
+    assert list(ended) == ["1xx", "2xx", "3xx", "4xx", "5xx"] and ended["2xx"] >= 1 and ended["4xx"] >= 1
     assert pair.gateway.metric("portico_gateway_worker_requests_total") >= 1
     assert pair.gateway.metric("portico_gateway_worker_requests") == 0
     assert "127.0.0.1" not in said

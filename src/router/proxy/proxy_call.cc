@@ -367,6 +367,7 @@ void ProxyCall::Finish(int status) {
   if (std::exchange(over_, true)) return;
   Release();
   events_.Ended(status);
+  gateway_.metrics().ended(status).Add();
   gateway_.metrics().seconds.Observe(Seconds(Clock::now() - started_));
   if (gateway_.options().access_log) Log(status);
   shard_.Retire(this);
