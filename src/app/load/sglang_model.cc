@@ -4,7 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <optional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +31,7 @@ using EnginePtr = std::unique_ptr<Engine>;
 
 // What a front end needs after its requests have ended.
 constexpr std::chrono::seconds kTimeToStop{10};
+constexpr int64_t kMostReplicas = 64;  // as --sglang-replicas has it
 
 // The last value of a flag, in either of argparse's two forms; empty: it is not there.
 std::string ValueOf(const std::vector<std::string>& flags,
@@ -49,15 +56,31 @@ int NumberOf(const std::vector<std::string>& flags, std::initializer_list<std::s
   return absl::SimpleAtoi(ValueOf(flags, names), &number) ? number : otherwise;
 }
 
-// SGLang's own ranks have ports one after the other.
-std::string ReplicaEndpoint(const std::string& endpoint, int index, int ranks) {
-  if (endpoint.starts_with("ipc://")) return fmt::format("{}-{}", endpoint, index);
-  const size_t colon = endpoint.rfind(':');
+// The port of a TCP endpoint.
+std::optional<int> PortOf(const std::string& endpoint) {
   int port = 0;
-  if (!endpoint.starts_with("tcp://") || !absl::SimpleAtoi(endpoint.substr(colon + 1), &port)) {
-    return endpoint;
+  if (!endpoint.starts_with("tcp://") ||
+      !absl::SimpleAtoi(endpoint.substr(endpoint.rfind(':') + 1), &port)) {
+    return std::nullopt;
   }
-  return fmt::format("{}:{}", endpoint.substr(0, colon), port + index * ranks);
+  return port;
+}
+
+// How far the ports of one replica are from those of the one before it. SGLang's own ranks have ports one after the other, from
+// each of the two on; replay_endpoint usually is the port behind endpoint.
+int64_t PortStep(const Json& events, int ranks) {
+  const auto first = PortOf(events.GetString("endpoint"));
+  const auto replay = PortOf(events.GetString("replay_endpoint"));
+  if (!first || !replay) return ranks;
+  const int64_t apart = std::abs(int64_t{*first} - *replay);
+  return apart < kMostReplicas * ranks ? apart + ranks : ranks;
+}
+
+std::string ReplicaEndpoint(const std::string& endpoint, int index, int64_t step) {
+  if (endpoint.starts_with("ipc://")) return fmt::format("{}-{}", endpoint, index);
+  const auto port = PortOf(endpoint);
+  if (!port) return endpoint;
+  return fmt::format("{}:{}", endpoint.substr(0, endpoint.rfind(':')), *port + index * step);
 }
 
 std::vector<std::string> AttachFiles(const ModelOptions& options) {
@@ -180,9 +203,10 @@ std::vector<std::string> ReplicaFlags(const std::vector<std::string>& flags, int
   auto events = Json::Parse(ValueOf(flags, {"--kv-events-config"}));
   if (!events.ok() || !events->is_object()) return own;
   if (events->Find("endpoint") == nullptr) events->Set("endpoint", Json("tcp://*:5557"));
+  const int64_t step = PortStep(*events, ranks);
   for (const char* name : {"endpoint", "replay_endpoint"}) {
     const std::string endpoint = events->GetString(name);
-    if (!endpoint.empty()) events->Set(name, Json(ReplicaEndpoint(endpoint, index, ranks)));
+    if (!endpoint.empty()) events->Set(name, Json(ReplicaEndpoint(endpoint, index, step)));
   }
   own.insert(own.end(), {"--kv-events-config", events->Dump()});
   return own;

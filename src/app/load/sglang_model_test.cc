@@ -23,10 +23,15 @@ TEST(SglangReplicas, PublishCacheEventsAtAddressesOfTheirOwn) {
     return flags.size() == 2 && flags[0] == "--kv-events-config" ? flags[1] : "none";
   };
   EXPECT_EQ(events_of(R"({"publisher":"zmq","endpoint":"tcp://*:5600","hwm":9,)"
-                      R"("replay_endpoint":"tcp://[::]:5700"})",
+                      R"("replay_endpoint":"tcp://[::]:5800"})",
                       3),
             R"({"publisher":"zmq","endpoint":"tcp://*:5606","hwm":9,)"
-            R"("replay_endpoint":"tcp://[::]:5706"})");
+            R"("replay_endpoint":"tcp://[::]:5806"})");
+  // The second one published where the first one answers what subscribers have missed.
+  EXPECT_EQ(events_of(R"({"endpoint":"tcp://*:5557","replay_endpoint":"tcp://*:5559"})", 1),
+            R"({"endpoint":"tcp://*:5561","replay_endpoint":"tcp://*:5563"})");
+  EXPECT_EQ(events_of(R"({"endpoint":"tcp://*:5559","replay_endpoint":"tcp://*:5557"})", 2),
+            R"({"endpoint":"tcp://*:5567","replay_endpoint":"tcp://*:5565"})");
   EXPECT_EQ(events_of(R"({"publisher":"zmq","endpoint":"ipc:///run/kv"})", 1),
             R"({"publisher":"zmq","endpoint":"ipc:///run/kv-1"})");
   EXPECT_EQ(events_of(R"({"publisher":"zmq"})", 1),
