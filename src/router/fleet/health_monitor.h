@@ -158,11 +158,14 @@ class HealthMonitor {
   void LookAtPause(Watch& watch, TimePoint now);
   // One that is paused without a doubt is asked whether it still is.
   void LookAtSurePause(Watch& watch, TimePoint now);
-  // `paused`: nothing if it did not tell. `later`: it may when it is asked again.
-  using PauseTold =
-      std::function<void(HealthMonitor&, Watch&, std::optional<bool> paused, bool later)>;
+  struct PauseAnswer {
+    std::optional<bool> paused = std::nullopt;  // nothing: it did not tell
+    bool later = false;                         // it may tell when it is asked again
+    bool is_guess = false;                      // it answered, as one does that infers
+  };
+  using PauseTold = std::function<void(HealthMonitor&, Watch&, const PauseAnswer&)>;
   void AskPaused(Watch& watch, PauseReading reading, PauseTold told);
-  void OnPause(Watch& watch, const PauseDoubt& doubt, std::optional<bool> paused, bool later);
+  void OnPause(Watch& watch, const PauseDoubt& doubt, const PauseAnswer& answer);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
   void AskFacts(Watch& watch);

@@ -1,7 +1,8 @@
 // Whether a worker is paused that counts as paused and may not be: the monitor asks until it is told, less and less often.
 // One whose pause is in no doubt may go on because somebody has told it past this gateway. It is asked every health.interval
-// where that costs its engine nothing. SGLang over HTTP says it by inferring alone, and notes each question that it cannot
-// answer as a failed health check: it is asked less and less often, and only if requests have come to it since.
+// where that costs its engine nothing. Who says it by inferring alone, as SGLang over HTTP, is asked less and less often, and
+// only if requests have come to it since, because SGLang logs each question that it cannot answer as a failed health check.
+// Only Portico's word for it ends a pause then: SGLang answers as soon as its scheduler says anything, also while paused.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -35,6 +36,8 @@ PauseForm PauseFormOf(PauseReading reading) {
   return {"/health_generate", ""};
 }
 
+constexpr std::string_view kPortico = "ok\n";  // its answer where it has inferred
+
 // Nothing: it has no way to tell.
 std::optional<bool> SaysItIsPaused(const SmallAnswer& answer, std::string_view field) {
   if (answer.status >= 300) return std::nullopt;
@@ -62,8 +65,8 @@ void HealthMonitor::LookAtPause(Watch& watch, TimePoint now) {
   }
   if (watch.asking_pause || now < watch.next_pause) return;
   AskPaused(watch, doubt.reading,
-            [doubt](HealthMonitor& self, Watch& asked, std::optional<bool> paused, bool later) {
-              self.OnPause(asked, doubt, paused, later);
+            [doubt](HealthMonitor& self, Watch& asked, const PauseAnswer& answer) {
+              self.OnPause(asked, doubt, answer);
             });
 }
 
@@ -83,13 +86,13 @@ void HealthMonitor::LookAtSurePause(Watch& watch, TimePoint now) {
     if (worker.total_requests() == watch.sure_requests) return;
     watch.sure_wait = std::min(2 * watch.sure_wait, std::max(interval, kLongestSureWait));
   }
-  AskPaused(watch, pause.reading,
-            [pause](HealthMonitor&, Watch& asked, std::optional<bool> paused, bool) {
-              asked.next_sure = Clock::now() + asked.sure_wait;
-              if (paused.value_or(true) || !asked.worker->EndSurePause(pause)) return;
-              LogWarning("worker {} {} is not paused any more: it has gone on past this gateway",
-                         asked.worker->id(), asked.worker->url());
-            });
+  AskPaused(watch, pause.reading, [pause](HealthMonitor&, Watch& asked, const PauseAnswer& answer) {
+    asked.next_sure = Clock::now() + asked.sure_wait;
+    if (answer.paused.value_or(true) || answer.is_guess) return;
+    if (!asked.worker->EndSurePause(pause)) return;
+    LogWarning("worker {} {} is not paused any more: it has gone on past this gateway",
+               asked.worker->id(), asked.worker->url());
+  });
 }
 
 void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told) {
@@ -102,8 +105,8 @@ void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told
                                                               StatusOr<bool> paused) {
           asked.asking_pause = false;
           const StatusCode code = paused.status().code();
-          if (paused.ok()) return told(self, asked, *paused, false);
-          told(self, asked, std::nullopt, code != StatusCode::kUnimplemented);
+          if (paused.ok()) return told(self, asked, {.paused = *paused});
+          told(self, asked, {.later = code != StatusCode::kUnimplemented});
         }));
   }
   const PauseForm form = PauseFormOf(reading);
@@ -114,23 +117,25 @@ void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told
                    .authorization = Authorization(worker),
                    .timeout = infers ? Patience() : options_.health.timeout,
                    .max_bytes = 64 << 10},
-      [this, told = std::move(told), form,
+      [this, told = std::move(told), form, infers,
        number = worker.number()](const StatusOr<SmallAnswer>& answer) {
         const auto found = watches_.find(number);
         if (found == watches_.end()) return;
         Watch& asked = *found->second;
         shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.pause))] {});
         asked.asking_pause = false;
-        if (TellsLater(answer)) return told(*this, asked, std::nullopt, true);
-        told(*this, asked, SaysItIsPaused(*answer, form.field), false);
+        if (TellsLater(answer)) return told(*this, asked, {.later = true});
+        told(*this, asked,
+             {.paused = SaysItIsPaused(*answer, form.field),
+              .is_guess = infers && answer->body != kPortico});
       });
 }
 
-void HealthMonitor::OnPause(Watch& watch, const PauseDoubt& doubt, std::optional<bool> paused,
-                            bool later) {
+void HealthMonitor::OnPause(Watch& watch, const PauseDoubt& doubt, const PauseAnswer& answer) {
   watch.next_pause = Clock::now() + watch.pause_wait;
   watch.pause_wait = std::min<Duration>(2 * watch.pause_wait, kLongestPauseWait);
-  if (!paused && !later && doubt.been_down) paused = false;
+  std::optional<bool> paused = answer.paused;
+  if (!paused && !answer.later && doubt.been_down) paused = false;
   if (!paused) return;
   Worker& worker = *watch.worker;
   if (worker.SettlePause(doubt, *paused) && !doubt.been_down) {
