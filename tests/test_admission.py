@@ -17,6 +17,7 @@ import requests
 from conftest import SANITIZED, WAIT_SECONDS, wait_until
 from gateway_fleet import Fleet, Process
 from grpc_client import Client
+from test_pooling_load import Held
 
 MIB = 1 << 20
 
@@ -273,10 +274,12 @@ def test_an_escaped_slash_is_no_slash(start):
 def test_probes_are_answered_while_a_drain_waits(start):
     """The port closed at SIGTERM, before /readiness could say 503."""
     server = start("--engine", "mock", "--mock-itl-ms", "20")
-    body = {"prompt": "a b", "max_tokens": 1000 if SANITIZED else 200, "stream": True}
+    body = {"prompt": "a b", "max_tokens": 200, "stream": True}
     with requests.post(server.url + "/v1/completions", json=body, stream=True, timeout=120) as stream:
         lines = stream.iter_lines()
         next(lines)
+        assert requests.post(server.url + "/pause_generation", json={"mode": "in_place"}, timeout=60).status_code == 200
+        go_on = Held(server, "/continue_generation", {})
         server.process.send_signal(signal.SIGTERM)
         def drains():
             with contextlib.suppress(requests.ConnectionError):  # it came before the signal, its request after it
@@ -292,6 +295,7 @@ def test_probes_are_answered_while_a_drain_waits(start):
         with pytest.raises(grpc.RpcError) as refused:
             Client(f"127.0.0.1:{server.port}").sglang.Tokenize(text="a")
         assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+        go_on.send()
         assert [line for line in lines if line][-1] == b"data: [DONE]"
     assert server.process.wait(60) == 0
 
