@@ -256,7 +256,7 @@ void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, bool t
   std::string().swap(exchange->request.body);
   pipeline::Request request;
   request.task = pipeline::Task::kTranscription;
-  request.id = NewRequestId();
+  request.id = RequestIdOf(exchange->request);
   request.wants_text = true;
   request.translate = translate;
   request.language = form->language;
