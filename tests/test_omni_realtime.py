@@ -267,7 +267,9 @@ def test_a_client_that_asks_for_much_at_once_is_cut_off_before_it_is_made(start)
 @pytest.mark.parametrize("field,session", [
     ("session.tools[0].type", {"tools": [{"type": "mcp", "server_label": "x", "server_url": "https://example.com"}]}),
     ("session.audio.input.noise_reduction", {"audio": {"input": {"noise_reduction": {"type": "near_field"}}}}),
-    ("session.audio.input.turn_detection.type", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "low"}}}}),
+    ("session.audio.input.turn_detection.type", {"audio": {"input": {"turn_detection": {"type": "vad"}}}}),
+    ("session.audio.input.turn_detection.eagerness", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "very"}}}}),
+    ("session.audio.input.turn_detection.threshold", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "threshold": 0.5}}}}),
     ("session.audio.input.turn_detection.eagerness", {"audio": {"input": {"turn_detection": {"type": "server_vad", "eagerness": "low"}}}}),
     ("session.audio.input.turn_detection.idle_timeout_ms",
      {"audio": {"input": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 4999}}}}),
