@@ -1,8 +1,8 @@
 // Whether a worker is paused that counts as paused and may not be: the monitor asks until it is told, less and less often.
 // One whose pause is in no doubt may go on because somebody has told it past this gateway. It is asked every health.interval
-// where that costs its engine nothing. Who says it by inferring alone, as SGLang over HTTP, is asked less and less often, and
-// only if requests have come to it since, because SGLang logs each question that it cannot answer as a failed health check.
-// Only Portico's word for it ends a pause then: SGLang answers as soon as its scheduler says anything, also while paused.
+// where that costs its engine nothing. /health_generate is asked less and less often, only if requests have come to the worker
+// since, and not again once the answer is not one of Portico's: SGLang answers as soon as its scheduler says anything, also
+// while paused, and else logs a failed health check.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -22,7 +22,7 @@ constexpr Duration kLongestSureWait = std::chrono::minutes(5);
 
 struct PauseForm {
   const char* target;
-  const char* field;  // of the answer; empty: what infers is not paused
+  std::string_view field;  // of the answer; empty: what infers is not paused
 };
 PauseForm PauseFormOf(PauseReading reading) {
   switch (reading) {
@@ -36,12 +36,13 @@ PauseForm PauseFormOf(PauseReading reading) {
   return {"/health_generate", ""};
 }
 
-constexpr std::string_view kPortico = "ok\n";  // its answer where it has inferred
+constexpr std::string_view kPorticoInfers = "ok\n";
+constexpr std::string_view kPorticoPauses = "paused";
 
 // Nothing: it has no way to tell.
 std::optional<bool> SaysItIsPaused(const SmallAnswer& answer, std::string_view field) {
   if (answer.status >= 300) return std::nullopt;
-  if (field.empty()) return answer.body.starts_with("paused");  // Portico's words
+  if (field.empty()) return answer.body.starts_with(kPorticoPauses);
   const std::optional<Json> said = FieldOfAnswer(answer.body, field);
   return said && said->is_bool() ? std::optional(said->as_bool()) : std::nullopt;
 }
@@ -87,8 +88,10 @@ void HealthMonitor::LookAtSurePause(Watch& watch, TimePoint now) {
     watch.sure_wait = std::min(2 * watch.sure_wait, std::max(interval, kLongestSureWait));
   }
   AskPaused(watch, pause.reading, [pause](HealthMonitor&, Watch& asked, const PauseAnswer& answer) {
-    asked.next_sure = Clock::now() + asked.sure_wait;
-    if (answer.paused.value_or(true) || answer.is_guess) return;
+    const bool told = answer.paused.has_value() && !answer.is_guess;
+    const bool never = !told && pause.reading == PauseReading::kInference;
+    asked.next_sure = never ? TimePoint::max() : Clock::now() + asked.sure_wait;
+    if (!told || *answer.paused) return;
     if (!asked.worker->EndSurePause(pause)) return;
     LogWarning("worker {} {} is not paused any more: it has gone on past this gateway",
                asked.worker->id(), asked.worker->url());
@@ -117,7 +120,7 @@ void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told
                    .authorization = Authorization(worker),
                    .timeout = infers ? Patience() : options_.health.timeout,
                    .max_bytes = 64 << 10},
-      [this, told = std::move(told), form, infers,
+      [this, told = std::move(told), form,
        number = worker.number()](const StatusOr<SmallAnswer>& answer) {
         const auto found = watches_.find(number);
         if (found == watches_.end()) return;
@@ -125,9 +128,10 @@ void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told
         shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.pause))] {});
         asked.asking_pause = false;
         if (TellsLater(answer)) return told(*this, asked, {.later = true});
+        const std::optional<bool> paused = SaysItIsPaused(*answer, form.field);
+        const bool answers = form.field.empty() && paused == false;
         told(*this, asked,
-             {.paused = SaysItIsPaused(*answer, form.field),
-              .is_guess = infers && answer->body != kPortico});
+             {.paused = paused, .is_guess = answers && answer->body != kPorticoInfers});
       });
 }
 
