@@ -116,6 +116,9 @@ TEST(MisshapenCalls, ArgumentsInQuotesWithoutAnObjectAreAString) {
        {"hermes", R"(<tool_call>{"name":"f","arguments":"\ud83d\ude00 \ud83d"}</tool_call>)",
         "|f(\"😀 \xEF\xBF\xBD\")"},
        {"hermes", R"(<tool_call>{"name":"f","arguments":"hel)", R"(|f("hel)…)"},
+       {"hermes", R"(<tool_call>{"name":"f","arguments":"hel\ud83d\u00)", R"(|f("hel\ud83d\u00)…)"},
+       // The digits that were missing were taken from behind the string.
+       {"hermes", R"(<tool_call>{"name":"f","arguments":"a\u12"}</tool_call>)", R"(|f("a\\u12"))"},
        {"hermes", R"(<tool_call>{"name":"f","arguments":"hello" so}</tool_call>)",
         R"(so}</tool_call>|f("hello"))"},
        {"gpt-oss", R"(<|channel|>commentary to=functions.f<|message|>"hello"<|call|>)",

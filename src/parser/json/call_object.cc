@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/hex_digit.h"
 #include "parser/json/value_writer.h"
 #include "text/json.h"
 #include "text/json_writer.h"
@@ -111,9 +112,8 @@ CallObject::Reach CallObject::PushUntil(const MarkerSet& stops, std::string_view
                                         size_t* used) {
   *used = 0;
   // Objects may be many and small: looking farther for each would not be linear.
-  const std::string_view near = text.substr(0, kMaxLookBytes);
-  final = final && near.size() == text.size();
-  text = near;
+  final = final && text.size() <= kMaxLookBytes;
+  text = text.substr(0, kMaxLookBytes);
   const MarkerSet::Match match = stops.Find(text, final);
   const bool here = match.begin == 0 && match.kind != MarkerSet::Kind::kAbsent;
   if (here && !call_.pending() && (broken() || !in_string())) {
@@ -124,6 +124,7 @@ CallObject::Reach CallObject::PushUntil(const MarkerSet& stops, std::string_view
 }
 
 void CallObject::Close() {
+  if (at_ == At::kTextArguments && !escape_.empty()) EndEscape({});
   out_.clear();
   if (at_ == At::kArguments) relay_.Close(&out_);
   if (at_ == At::kTextArguments) CloseDecoded();
@@ -148,6 +149,7 @@ void CallObject::Cut() {
   if (at_ != At::kArguments && at_ != At::kTextArguments) return;
   out_.clear();
   relay_.Cut(&out_);
+  if (plain_) out_ = escape_;  // JSON so far
   if (at_ == At::kTextArguments && !plain_ && !TrimWhiteSpace(text_).empty()) out_ = text_;
   if (!call_.Arguments(out_) && !plain_) call_.Reject();
 }
@@ -288,21 +290,17 @@ bool CallObject::BeginValue(char c) {
 // A byte of arguments that are written as a JSON string.
 bool CallObject::PushDecoded(char c) {
   if (!escape_.empty()) {
-    const auto decode = [this](std::string rest) {
-      std::string decoded;
-      Unquote(escape_, '"', &decoded);
-      escape_ = std::move(rest);
-      return Decoded(decoded);
-    };
     const bool half = escape_.size() >= 6 && BeginsPair(escape_);
-    if (half && escape_.size() == 6 && c != '\\') return decode({}) && PushDecoded(c);
+    if (half && escape_.size() == 6 && c != '\\') return EndEscape({}) && PushDecoded(c);
     if (half && escape_.size() == 7 && c != 'u') {
       escape_.pop_back();
-      return decode("\\") && PushDecoded(c);
+      return EndEscape("\\") && PushDecoded(c);
     }
+    const bool digit = escape_[1] == 'u' && escape_.size() != 6 && escape_.size() != 7;
+    if (digit && HexDigit(c) < 0) return EndEscape({}) && PushDecoded(c);  // it is no escape
     escape_.push_back(c);
     const size_t want = escape_[1] != 'u' ? 2 : escape_.size() < 6 || !BeginsPair(escape_) ? 6 : 12;
-    return escape_.size() < want || decode({});
+    return escape_.size() < want || EndEscape({});
   }
   if (c == '\\') {
     escape_ = "\\";
@@ -310,6 +308,13 @@ bool CallObject::PushDecoded(char c) {
   }
   if (c == '"') return EndDecoded();
   return Decoded(std::string_view(&c, 1));
+}
+
+bool CallObject::EndEscape(std::string_view rest) {
+  std::string decoded;
+  if (!Unquote(escape_, '"', &decoded)) decoded = escape_;  // a backslash alone
+  escape_ = rest;
+  return Decoded(decoded);
 }
 
 // Text that begins as an object or a list is the arguments; other text is a string, but for `null` and nothing.

@@ -81,6 +81,8 @@ class CallObject {
   bool EndKey();
   bool BeginValue(char c);
   bool PushDecoded(char c);
+  // What comes behind it is `rest`.
+  bool EndEscape(std::string_view rest);
   bool Decoded(std::string_view text);
   bool DecodedJson(std::string_view text);
   // What ends the arguments, to `out_`.
