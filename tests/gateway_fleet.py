@@ -73,7 +73,7 @@ class Fleet:
 
     def state(self):
         try:
-            return requests.get(self.url + "/workers", timeout=5).json()
+            return requests.get(self.url + "/workers", timeout=60).json()
         except requests.RequestException:
             return {"workers": []}
 
