@@ -426,6 +426,14 @@ def test_pipelines_are_checked_before_anything_starts(tmp_path):
     assert slower.stdout == "timeout_s: 600\nfrom the command line\n"
 
 
+@needs_speech
+def test_stages_are_checked_before_their_model_is_loaded():
+    """A wrong voice was told when the model had been loaded."""
+    done = omni_command("serve", "--say.factory.voice", "nobody", "--port", "0")
+    assert done.returncode == 1 and "there is no voice `nobody`" in done.stderr and "--say.factory.voice" in done.stderr
+    assert "loading" not in done.stderr, done.stderr
+
+
 def test_a_server_without_speech_says_how_to_get_it(mock):
     answer = say(mock, "x")
     assert answer.status_code == 501 and "omni serve" in answer.json()["error"]["message"]
