@@ -270,7 +270,10 @@ TEST(ExpandedMask, CharactersRepeatAsOftenAsTheirCountsSay) {
        OneOf({AllOf({Times(ab, 1, 20), Literal("1")}), AllOf({Times(ab, 4, 30), Literal(" ")})})},
       {"( [ab]{2,17})?1[ab]{17,18}", AllOf({Times(AllOf({Literal(" "), Times(ab, 2, 17)}), 0, 1),
                                             Literal("1"), Times(ab, 17, 18)})},
-      {"[ab]{0,17}[b1]{0,17}", AllOf({Times(ab, 0, 17), Times(Ascii("b1"), 0, 17)})}};
+      {"[ab]{0,17}[b1]{0,17}", AllOf({Times(ab, 0, 17), Times(Ascii("b1"), 0, 17)})},
+      {"[ab]{3,60}[b1]{2,70}a", AllOf({Times(ab, 3, 60), Times(Ascii("b1"), 2, 70), Literal("a")})},
+      {"(?:a|[bé]){2,20}(?:[b1]|é){3,30}",
+       AllOf({Times(abe, 2, 20), Times(OneOf({Ascii("b1"), Literal("é")}), 3, 30)})}};
   for (const auto& [regex, same] : cases) {
     for (const Walked& walked : Both(regex, same)) Walk(walked, 2, 12);
   }
@@ -315,6 +318,17 @@ TEST(ExpandedMask, PatternsWithoutAnchorsMatchAnywhere) {
   walk("^[^\\n]{1,50}", AllOf({but_lines, any}));
   walk("[ab]{2}-[ab]{3}$", AllOf({any, Times(ab, 2, 2), Literal("-"), Times(ab, 3, 3)}));
   walk("^[ab]{0,20}[ab]{17,20}$", Times(ab, 17, 40));
+  walk("[^\\n]{20,}", AllOf({any, Times(but_lines, 20, 20), any}));
+  walk("[ab]{4,}", AllOf({any, Times(ab, 4, 4), any}));
+  walk("(?:[a1]|b){5,9}$", AllOf({any, Times(Ascii("ab1"), 5, 5)}));
+  walk("a[ab1]{4,6}", AllOf({any, Literal("a"), Times(Ascii("ab1"), 4, 4), any}));
+  walk("a[ab1]{5,}$", AllOf({any, Literal("a"), Times(Ascii("ab1"), 5, -1)}));
+  walk("a[^\\n]{12,20}b", AllOf({any, Literal("a"), Times(but_lines, 12, 20), Literal("b"), any}));
+  walk("ab[^\\n]{18,}1[ab]*",
+       AllOf({any, Literal("ab"), Times(but_lines, 18, -1), Literal("1"), any}));
+  walk("[ab]{2}[^\\n]{30}$", AllOf({any, Times(ab, 2, 2), Times(but_lines, 30, 30)}));
+  walk("^1[ab]{9,}", AllOf({Literal("1"), Times(ab, 9, 9), any}));
+  walk("^[^\\n]+[^\\n]{0,9}[^\\n]{3,9}$", Times(but_lines, 4, -1));
   walk("^[ab]{2}|1{20,30}",
        OneOf({AllOf({Times(ab, 2, 2), any}), AllOf({any, Times(Literal("1"), 20, 20), any})}));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "grammar/schema/automaton.h"
+#include "grammar/schema/open_ends.h"
 #include "text/utf8.h"
 
 namespace portico::grammar {
@@ -18,7 +19,7 @@ constexpr size_t kCharsAhead = 3;
 // A class takes as many states as the count says up to these numbers: where the characters tell whether the piece goes on, and where
 // what follows may be one of them. The core has no masks for longer ones.
 constexpr int64_t kMostApartStates = 8;
-constexpr int64_t kMostStatesOfClass = 128;
+constexpr int64_t kMostStatesOfClass = 48;
 // Others are automata that the core repeats as states so often.
 constexpr int64_t kMostRepeatedStates = 16;
 // Of a piece in a group that is one automaton.
@@ -68,7 +69,13 @@ class PieceCounter {
       case Expr::Kind::kJsonChars:
         return expr;
       case Expr::Kind::kSequence: {
-        if (expr.searched && AutomatonOf(expr, kSearchStates)) return expr;
+        if (expr.searched && AutomatonOf(expr, kGroupStates)) return expr;
+        if (auto runs = WithEndsOfRuns(expr)) {
+          expr = *std::move(runs);
+        } else if (expr.searched) {
+          if (AutomatonOf(expr, kSearchStates)) return expr;
+          expr = WithEndsAsAutomata(expr);
+        }
         CharsAhead behind = ahead;
         for (size_t i = expr.parts.size(); i-- > 0;) {
           CharsAhead here = First(expr.parts[i], behind, 0);
@@ -119,12 +126,14 @@ class PieceCounter {
     const Expr& part = repeat.parts[0];
     const int64_t count = std::max(repeat.min, repeat.max);
     if (count <= 1) return false;
-    if (part.kind != Expr::Kind::kClass && AutomatonOf(repeat, kGroupStates)) return false;
+    const bool is_class = part.kind == Expr::Kind::kClass;
+    if (!is_class && AutomatonOf(repeat, kGroupStates)) return false;
+    // The core would repeat a rule, and try at each mask what may follow it.
+    if (!is_class && repeat.max < 0 && !WholeRepeat(repeat)) return true;
     const CharsAhead first = First(part, {}, 0);
     const bool apart = !ahead.empty() && !first.empty() && AreApart(first[0], ahead[0]);
     if (apart) return count > kMostApartStates;
-    const bool is_states = part.kind == Expr::Kind::kClass || repeat.max < 0;
-    return count > (is_states ? kMostStatesOfClass : kMostRepeatedStates);
+    return count > (is_class ? kMostStatesOfClass : kMostRepeatedStates);
   }
 
   // In front of any number of repetitions of `part`, and of `ahead` behind them.

@@ -34,7 +34,8 @@ struct Expr {
   int64_t min = 0;              // kRepeat
   int64_t max = -1;             // kRepeat; -1: no bound
   bool one_char = false;        // of a pattern: matches one character, whose escape may be several
-  bool searched = false;        // kSequence of a pattern: any characters, and then the pattern
+  CharRanges chars;             // one_char: which
+  bool searched = false;        // kSequence of a pattern: one automaton where kSearchStates allow
 
   static Expr Empty() { return {}; }
   // Matches nothing.
@@ -48,6 +49,8 @@ struct Expr {
   static Expr Optional(Expr part);
   // Any number of characters of a JSON string, each as AnyJsonChar() has it, as one automaton. It must be all of a rule.
   static Expr JsonChars();
+
+  friend bool operator==(const Expr&, const Expr&) = default;
 };
 
 class RuleSet {

@@ -151,7 +151,12 @@ bool RuleSet::PrintGroup(const Expr& printed, std::string* out) {
   }
   // The core repeats it by a count.
   const auto one = AutomatonOf(part, kGroupStates);
-  if (!one || one->nullable || repeat.max < 0) return false;
+  if (!one || one->nullable || (repeat.max < 0 && !part.one_char)) return false;
+  if (repeat.max < 0) {
+    *out += Group(one->regex) + Quantifier(repeat.min, repeat.min) + ' ';
+    *out += Group(fmt::format("({}*)", one->regex));
+    return true;
+  }
   *out += Group(one->regex) + Quantifier(repeat.min, repeat.max);
   return true;
 }

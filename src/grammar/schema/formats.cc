@@ -20,10 +20,9 @@ struct Format {
   "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-" \
   "9])"
 #define PORTICO_BYTE "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-// Of at most 63 characters: with hyphens in fewer places than allowed, as pieces that end where their characters do take no states for
-// their counts.
-#define PORTICO_LABEL "([a-zA-Z0-9]{1,63}|[a-zA-Z0-9]{1,15}(-{1,2}[a-zA-Z0-9]{1,14}){1,3})"
-#define PORTICO_HOST_LABEL "([a-z0-9]{1,60}|[a-z0-9]{1,15}(-[a-z0-9]{1,14}){1,3})"
+#define PORTICO_LABEL "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+// Four of them have no more than 253 characters in all.
+#define PORTICO_HOST_LABEL "[a-z0-9]([a-z0-9-]{0,58}[a-z0-9])?"
 #define PORTICO_HEX4 "[0-9a-fA-F]{1,4}"
 
 constexpr Format kFormats[] = {

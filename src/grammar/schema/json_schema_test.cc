@@ -104,6 +104,20 @@ TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
   Expect(R"({"type":"string","pattern":"b{1,2}$"})", R"("bbb")", "yes");
   Expect(R"({"type":"string","pattern":"b{1,2}$"})", R"("bba")", "no");
   Expect(R"({"type":"string","pattern":"^a{0,3}"})", R"("")", "yes");
+  Expect(R"({"type":"string","pattern":".{20,}","maxLength":30})", R"("abc")",
+         "#: maxLength: is not supported beside pattern with several parts of variable length; say "
+         "it in a pattern");
+  Expect(R"({"type":"string","pattern":"^.{3,}","maxLength":4})", R"("abcd")", "yes");
+  Expect(R"({"type":"string","pattern":"^.{3,}","maxLength":4})", R"("abcde")", "no");
+  // Each character may be the first of one.
+  Expect(R"({"type":"string","pattern":"a.{120}b"})", R"("a")", "no");
+  Expect(
+      R"({"type":"string","pattern":"a.{200}b"})", R"("a")",
+      "#: pattern: more than 128 characters in a pattern that may begin anywhere: begin it with ^");
+  Expect(
+      R"({"type":"string","pattern":"a|b.{200}c"})", R"("a")",
+      "#: pattern: more than 128 characters in a pattern that may begin anywhere: begin it with ^");
+  Expect(R"({"type":"string","pattern":"^a.{200}b"})", R"("a")", "no");
   Expect(R"({"type":"string","pattern":"b{1,3}c?","maxLength":3})", R"("abc")",
          "#: maxLength: is not supported beside pattern with several parts of variable length; say "
          "it in a pattern");
@@ -115,6 +129,12 @@ TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
          "#: maxLength: is greater than 100000");
   Expect(R"({"type":"string","format":"date"})", R"("2024-02-28")", "yes");
   Expect(R"({"type":"string","format":"date"})", R"("2024-13-01")", "no");
+  Expect(R"({"type":"string","format":"email"})", R"("a@so-many-hyphens-in--one-label.xn--p1ai")",
+         "yes");
+  Expect(R"({"type":"string","format":"email"})", R"("a@b-.c")", "no");
+  Expect(R"({"type":"string","format":"hostname"})", R"("a-b-c-d-e-f.internationalization-x")",
+         "yes");
+  Expect(R"({"type":"string","format":"hostname"})", '"' + std::string(61, 'a') + '"', "no");
   Expect(R"({"type":"string","format":"colour"})", "\"red\"",
          R"(#: format: the format "colour" is not supported)");
 }

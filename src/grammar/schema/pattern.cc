@@ -9,6 +9,7 @@
 
 #include "base/hex_digit.h"
 #include "grammar/schema/json_text.h"
+#include "grammar/schema/open_ends.h"
 #include "text/utf8.h"
 
 namespace portico::grammar {
@@ -18,8 +19,6 @@ constexpr int kMaxDepth = 64;
 // Of one pattern, with repetitions counted as often as they can occur.
 constexpr int64_t kMaxStates = 20000;
 constexpr int64_t kMaxRepeat = 10000;
-// Next to any characters, more repetitions have no end: each end would be looked at anew.
-constexpr int64_t kMostExact = 16;
 
 const CharRanges kDigits{{'0', '9'}};
 const CharRanges kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
@@ -78,8 +77,9 @@ class Parser {
         ranges[0].first = 1;
       }
     }
-    Expr one = ranges.empty() ? Expr::Never() : Expr::Class(std::move(ranges));
+    Expr one = Expr::Class(ranges);
     one.one_char = true;
+    one.chars = std::move(ranges);
     return one;
   }
 
@@ -88,14 +88,17 @@ class Parser {
     std::vector<Expr> choices;
     int64_t states = 0;
     bool one_char = true;
+    CharRanges chars;
     do {
       PORTICO_ASSIGN_OR_RETURN(Sized one, Sequence(top, depth));
       one_char = one_char && one.expr.one_char;
+      chars.insert(chars.end(), one.expr.chars.begin(), one.expr.chars.end());
       choices.push_back(std::move(one.expr));
       states += one.states;
     } while (Take("|"));
     Expr made = Expr::Choice(std::move(choices));
     made.one_char = one_char;
+    made.chars = one_char ? Normalized(std::move(chars)) : CharRanges();
     return Sized{std::move(made), states};
   }
 
@@ -119,32 +122,12 @@ class Parser {
       if (states > kMaxStates) return Malformed("it is too big");
       parts.push_back(std::move(part.expr));
     }
+    parts = WithRunsJoined(std::move(parts));
     const bool searched = top && place_ == Place::kInString;
-    if (searched) parts = Searched(std::move(parts), from_start, to_end);
+    if (searched) parts = WithOpenEnds(std::move(parts), from_start, to_end);
     Expr made = Expr::Sequence(std::move(parts));
     made.searched = searched && !from_start && made.kind == Expr::Kind::kSequence;
     return Sized{std::move(made), states + 2};
-  }
-
-  // With any characters before them, unless they match from the start, and behind them, unless they match to the end. There, more
-  // repetitions than the least match nothing more.
-  static std::vector<Expr> Searched(std::vector<Expr> parts, bool from_start, bool to_end) {
-    const auto keep_least = [](Expr* part) {
-      if (part->kind != Expr::Kind::kRepeat) return true;
-      const int64_t least = part->min;
-      *part = Expr::Repeat(Expr(part->parts[0]), least, least > kMostExact ? -1 : least);
-      return least > 0;
-    };
-    if (!from_start) {
-      while (!parts.empty() && !keep_least(&parts.front())) parts.erase(parts.begin());
-      parts.insert(parts.begin(), Expr::Repeat(AnyJsonChar(), 0, -1));
-    }
-    if (!to_end) {
-      const size_t first = from_start ? 0 : 1;
-      while (parts.size() > first && !keep_least(&parts.back())) parts.pop_back();
-      parts.push_back(Expr::Repeat(AnyJsonChar(), 0, -1));
-    }
-    return parts;
   }
 
   StatusOr<Sized> Quantified(int depth) {
@@ -375,7 +358,13 @@ class Parser {
 
 StatusOr<Expr> PatternInside(std::string_view pattern) {
   if (!IsValidUtf8(pattern)) return Malformed("it is not UTF-8");
-  return Parser(pattern, Place::kInString).Parse();
+  PORTICO_ASSIGN_OR_RETURN(Expr parsed, Parser(pattern, Place::kInString).Parse());
+  if (!CanBeSearched(parsed)) {
+    return Unsupported(
+        fmt::format("more than {} characters in a pattern that may begin anywhere: begin it with ^",
+                    kMostSearchedChars));
+  }
+  return parsed;
 }
 
 StatusOr<std::string> RegexToEbnf(std::string_view regex, const CharsAhead& ahead) {
