@@ -84,16 +84,15 @@ class HealthMonitor {
     uint64_t pause_doubt = 0;          // the one that has been seen
     TimePoint next_pause{};
     Duration pause_wait = Duration::zero();
-    TimePoint next_sure{};  // look at a pause that is in no doubt; epoch: none has been seen
-    Duration sure_wait = Duration::zero();
-    uint64_t sure_requests = 0;        // that the worker had got when it was seen
-    bool probes_server = false;        // not its engine, which is held back
-    TimePoint answered_at{};           // of what needs no engine too
-    bool no_inference = false;         // it has no route for that
-    bool no_steps = false;             // nor metrics that tell of steps
-    uint64_t steps = 0;                // their mark, if they have been read
-    TimePoint steps_at{};              // then
-    size_t token_form = 0;             // of those that are tried in turn, once it is stalled
+    TimePoint next_sure{};       // look at a pause that is in no doubt; epoch: none has been seen
+    uint64_t sure_requests = 0;  // that the worker had got when it was seen
+    bool probes_server = false;  // not its engine, which is held back
+    TimePoint answered_at{};     // of what needs no engine too
+    bool no_inference = false;   // it has no route for that
+    bool no_steps = false;       // nor metrics that tell of steps
+    uint64_t steps = 0;          // their mark, if they have been read
+    TimePoint steps_at{};        // then
+    size_t token_form = 0;       // of those that are tried in turn, once it is stalled
     std::unique_ptr<SmallCall> facts;  // what it serves
     std::unique_ptr<SmallCall> load;
     std::unique_ptr<SmallCall> ranks;

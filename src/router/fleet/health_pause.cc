@@ -1,8 +1,8 @@
 // Whether a worker is paused that counts as paused and may not be: the monitor asks until it is told, less and less often.
 // One whose pause is in no doubt may go on because somebody has told it past this gateway. It is asked every health.interval
-// where that costs its engine nothing. /health_generate is asked less and less often, only if requests have come to the worker
-// since, and not again once the answer is not one of Portico's: SGLang answers as soon as its scheduler says anything, also
-// while paused, and else logs a failed health check.
+// where that costs its engine nothing. /health_generate is asked only if requests have come to the worker since, and not again
+// once the answer is not one of Portico's: SGLang answers as soon as its scheduler says anything, also while paused, and else
+// logs a failed health check.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -18,7 +18,6 @@ namespace portico::router {
 namespace {
 
 constexpr Duration kLongestPauseWait = std::chrono::seconds(30);
-constexpr Duration kLongestSureWait = std::chrono::minutes(5);
 
 struct PauseForm {
   const char* target;
@@ -75,7 +74,6 @@ void HealthMonitor::LookAtSurePause(Watch& watch, TimePoint now) {
   const Worker& worker = *watch.worker;
   const Duration interval = std::max<Duration>(options_.health.interval, kSilence);
   if (watch.next_sure == TimePoint{}) {
-    watch.sure_wait = interval;
     watch.next_sure = now + interval;
     watch.sure_requests = worker.total_requests();
     return;
@@ -83,19 +81,18 @@ void HealthMonitor::LookAtSurePause(Watch& watch, TimePoint now) {
   if (watch.asking_pause || now < watch.next_sure) return;
   const SurePause pause = worker.sure_pause();
   if (pause.number == 0) return;
-  if (worker.protocol() == Protocol::kHttp && pause.reading == PauseReading::kInference) {
-    if (worker.total_requests() == watch.sure_requests) return;
-    watch.sure_wait = std::min(2 * watch.sure_wait, std::max(interval, kLongestSureWait));
-  }
-  AskPaused(watch, pause.reading, [pause](HealthMonitor&, Watch& asked, const PauseAnswer& answer) {
-    const bool told = answer.paused.has_value() && !answer.is_guess;
-    const bool never = !told && pause.reading == PauseReading::kInference;
-    asked.next_sure = never ? TimePoint::max() : Clock::now() + asked.sure_wait;
-    if (!told || *answer.paused) return;
-    if (!asked.worker->EndSurePause(pause)) return;
-    LogWarning("worker {} {} is not paused any more: it has gone on past this gateway",
-               asked.worker->id(), asked.worker->url());
-  });
+  const bool infers =
+      worker.protocol() == Protocol::kHttp && pause.reading == PauseReading::kInference;
+  if (infers && worker.total_requests() == watch.sure_requests) return;
+  AskPaused(watch, pause.reading,
+            [pause, infers, interval](HealthMonitor&, Watch& asked, const PauseAnswer& answer) {
+              const bool told = answer.paused.has_value() && !answer.is_guess;
+              asked.next_sure = infers && !told ? TimePoint::max() : Clock::now() + interval;
+              if (!told || *answer.paused) return;
+              if (!asked.worker->EndSurePause(pause)) return;
+              LogWarning("worker {} {} is not paused any more: it has gone on past this gateway",
+                         asked.worker->id(), asked.worker->url());
+            });
 }
 
 void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told) {
