@@ -73,7 +73,7 @@ class Fleet:
 
     def state(self):
         try:
-            return requests.get(self.url + "/workers", timeout=5).json()
+            return requests.get(self.url + "/workers", timeout=60).json()
         except requests.RequestException:
             return {"workers": []}
 
@@ -102,9 +102,10 @@ class RawWorker:
     def __init__(self, answer, host="127.0.0.1", port=0):
         self.answer = answer
         self.requests, self.connections = [], []
-        self.models = b"{}"  # what /v1/models answers
+        self.models = b"{}"  # what /v1/models answers; None: 404
+        self.serves = lambda: 200  # /v1/models' status
         self.well = lambda: 200  # /health's status
-        self.infers = lambda: 404  # /health_generate's status; asked while the worker holds requests and is silent
+        self.infers = lambda: 404  # /health_generate's status, or all that it answers; asked while the worker holds requests and is silent
         self.page = lambda head: b"{}"  # what /metrics answers; None: 404
         self.listener = socket.create_server((host, port), backlog=128)
         self.port = self.listener.getsockname()[1]
@@ -139,13 +140,13 @@ class RawWorker:
                     body += piece
                 path = head.split(b" ")[1]
                 if path in (b"/health", b"/health_generate"):
-                    status = self.well() if path == b"/health" else self.infers()
-                    connection.sendall(b"HTTP/1.1 %d Inferred\r\nContent-Length: 0\r\n\r\n" % status)
+                    said = self.well() if path == b"/health" else self.infers()
+                    connection.sendall(said if isinstance(said, bytes) else b"HTTP/1.1 %d Inferred\r\nContent-Length: 0\r\n\r\n" % said)
                     continue
                 if path in (b"/v1/models", b"/v1/loads", b"/get_load", b"/metrics"):  # what a gateway asks of itself
                     said = self.models if path == b"/v1/models" else self.page(head) if path == b"/metrics" else b"{}"
-                    status, said = (b"404 Not Found", b"") if said is None else (b"200 OK", said)
-                    connection.sendall(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(said), said))
+                    status = 404 if said is None else self.serves() if path == b"/v1/models" else 200
+                    connection.sendall(b"HTTP/1.1 %d Said\r\nContent-Length: %d\r\n\r\n%s" % (status, len(said or b""), said or b""))
                     continue
                 self.requests.append((head, body))
                 if self.answer(connection, head, body) is False:

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import requests
-from conftest import ROOT, free_port
+from conftest import ROOT, Server, free_port
 
 PYTHON = os.environ.get("PORTICO_SGLANG_PYTHON", "")
 DEMO = ROOT / "models/demo"
@@ -54,6 +54,18 @@ def answers(url):
     with contextlib.suppress(requests.ConnectionError):
         return requests.get(url + "/health", timeout=60).status_code == 200
     return False
+
+
+def start_ready(*arguments):
+    """`portico serve` with these arguments, once it and its SGLang are ready."""
+    server = Server(*arguments, wait=False)
+    deadline = time.time() + START_SECONDS
+    while server.process.poll() is None and not answers(server.url) and time.time() < deadline:
+        time.sleep(0.5)
+    if server.process.poll() is None and time.time() < deadline:
+        return server
+    server.process.kill()  # nobody else would end it
+    raise AssertionError(server.output()[-3000:])
 
 
 class SglangServer:

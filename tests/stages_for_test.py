@@ -51,6 +51,13 @@ def hears_at(parts, request):
             yield Heard(f"heard at {request.sampling.get('temperature')}", 0.0, 0.5)
 
 
+def leads_on(parts, request):
+    """A recognizer of somebody who has not finished."""
+    for part in parts:
+        if getattr(part, "last", False):
+            yield Heard("tell me about the", 0.0, 0.5)
+
+
 class Hold:
     """Stops where the text says so, and tells the world its pid by its voice."""
     voices = [f"pid{os.getpid()}"]

@@ -14,9 +14,10 @@ import grpc
 import pytest
 import requests
 
-from conftest import SANITIZED, wait_until
+from conftest import SANITIZED, WAIT_SECONDS, wait_until
 from gateway_fleet import Fleet, Process
 from grpc_client import Client
+from test_pooling_load import Held
 
 MIB = 1 << 20
 
@@ -47,9 +48,9 @@ def rss(server):
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) * 1024
 
 
-def flood(server, paths):
-    """200 connections with bodies of 31 MB, sent as fast as the server takes them for at most two seconds.
-    The largest growth of the server's memory, and the answers' statuses."""
+def flood(server, paths, wanted):
+    """200 connections with bodies of 31 MB, sent as fast as the server takes them for at most two seconds, and until the answers have
+    the `wanted` statuses. The largest growth of the server's memory, and the answers' statuses."""
     before = most = rss(server)
     selector = selectors.DefaultSelector()
     for i in range(200):
@@ -58,9 +59,9 @@ def flood(server, paths):
         connection.setblocking(False)
         selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, [0, b""])
     piece = b"x" * 65536
-    until = time.monotonic() + 2
+    begun = time.monotonic()
     statuses = set()
-    while selector.get_map() and time.monotonic() < until:
+    while selector.get_map() and time.monotonic() < begun + (2 if wanted <= statuses else WAIT_SECONDS):
         for key, ready in selector.select(0.1):
             state = key.data
             try:
@@ -90,7 +91,7 @@ def flood(server, paths):
 def test_bodies_without_a_key_take_no_memory(start):
     """40 connections without a key held 1.2 GB: the key was looked at behind the body."""
     server = start("--engine", "mock", "--api-key", "secret")
-    grown, statuses = flood(server, ("/v1/chat/completions", "/generate", "/nowhere", "/pause_generation"))
+    grown, statuses = flood(server, ("/v1/chat/completions", "/generate", "/nowhere", "/pause_generation"), {401, 404})
     assert statuses == {401, 404}
     assert SANITIZED or grown < 16 * MIB, grown
 
@@ -99,7 +100,7 @@ def test_bodies_without_the_gateways_key_take_no_memory():
     gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--api-key", "secret")
     try:
         gateway.wait_ready()
-        grown, statuses = flood(gateway, ("/v1/chat/completions", "/generate", "/nowhere", "/workers"))
+        grown, statuses = flood(gateway, ("/v1/chat/completions", "/generate", "/nowhere", "/workers"), {401})
         assert statuses == {401}
         assert SANITIZED or grown < 16 * MIB, grown
     finally:
@@ -273,10 +274,12 @@ def test_an_escaped_slash_is_no_slash(start):
 def test_probes_are_answered_while_a_drain_waits(start):
     """The port closed at SIGTERM, before /readiness could say 503."""
     server = start("--engine", "mock", "--mock-itl-ms", "20")
-    body = {"prompt": "a b", "max_tokens": 1000 if SANITIZED else 200, "stream": True}
+    body = {"prompt": "a b", "max_tokens": 200, "stream": True}
     with requests.post(server.url + "/v1/completions", json=body, stream=True, timeout=120) as stream:
         lines = stream.iter_lines()
         next(lines)
+        assert requests.post(server.url + "/pause_generation", json={"mode": "in_place"}, timeout=60).status_code == 200
+        go_on = Held(server, "/continue_generation", {})
         server.process.send_signal(signal.SIGTERM)
         def drains():
             with contextlib.suppress(requests.ConnectionError):  # it came before the signal, its request after it
@@ -292,6 +295,7 @@ def test_probes_are_answered_while_a_drain_waits(start):
         with pytest.raises(grpc.RpcError) as refused:
             Client(f"127.0.0.1:{server.port}").sglang.Tokenize(text="a")
         assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+        go_on.send()
         assert [line for line in lines if line][-1] == b"data: [DONE]"
     assert server.process.wait(60) == 0
 

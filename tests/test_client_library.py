@@ -26,7 +26,8 @@ def workers():
 
 def run(workers, schemes, request, *flags):
     urls = ",".join(f"{scheme}127.0.0.1:{worker.port}" for scheme, worker in zip(schemes, workers, strict=False))
-    return subprocess.run([str(PROGRAM), urls, json.dumps(request), *flags], capture_output=True, text=True, timeout=120,
+    text = request if isinstance(request, str) else json.dumps(request)
+    return subprocess.run([str(PROGRAM), urls, text, *flags], capture_output=True, text=True, timeout=120,
                           check=False)
 
 
@@ -94,7 +95,8 @@ def test_what_is_wrong_with_a_request_is_said(workers, scheme):
         done = run(workers, [scheme], {**COMPLETION, "max_tokens": "many"}, "--completion", *flags)
         assert done.returncode == 1 and "max_tokens" in done.stderr
     # Its events came as one text.
-    done = run(workers, [scheme], {**CHAT, "stream": True})
-    assert done.returncode == 1 and "stream" in done.stderr
+    for name in ("stream", "stre\\u0061m"):
+        done = run(workers, [scheme], json.dumps(CHAT)[:-1] + f', "{name}": true}}')
+        assert done.returncode == 1 and "stream must be false" in done.stderr
     assert run(workers, [scheme], [1], "--stream").returncode == 1
     assert run(workers, ["ftp://"], CHAT).returncode == 1

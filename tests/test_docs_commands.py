@@ -21,7 +21,7 @@ SKIPPED = [
     (r"^\./dev |^cmake |bench/", "builds, or measures"),
     (r"--attach|kv-events-config", "wants an SGLang that runs elsewhere: tests/test_sglang_lives.py, test_kv_events_zmq.py"),
     (r"--allowed-media-domain", "wants a model that sees: tests/test_sglang_media.py"),
-    (r"sglang serve|sglang_launch|test_sglang_real", "wants an installed SGLang: tests/test_sglang_real.py"),
+    (r"sglang serve|sglang_launch|test_sglang\*?_real", "wants an installed SGLang: tests/test_sglang_real.py"),
     (r"portico (launch|route).*--engine sglang", "workers of SGLang: tests/test_gateway_sglang.py"),
     (r"^(?!.*--engine sglang).*(~/models|model\.gguf|/models/(?!tiny-lora)|Qwen/|deepseek-ai/|my/(model|finetune))",
      "a model that is not in the repository"),

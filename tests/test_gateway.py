@@ -6,8 +6,8 @@ import threading
 
 import pytest
 import requests
-from conftest import BINARY, free_port, wait_until
-from gateway_fleet import Fleet, Process, events, fleets, raw  # noqa: F401 (fleets and raw are fixtures)
+from conftest import BINARY, WAIT_SECONDS, free_port, wait_until
+from gateway_fleet import Fleet, Process, events, fleets, front, raw  # noqa: F401 (fleets and raw are fixtures)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,13 @@ def test_metrics_tell_of_each_worker(pair):
     pair.chat()
     said = requests.get(pair.url + "/metrics", timeout=60).text
     assert 'portico_gateway_worker_healthy{worker="w1"} 1' in said
+    assert 'portico_gateway_worker_paused{worker="w1"} 0' in said
+    assert requests.post(pair.url + "/v1/nothing", json={}, timeout=60).status_code == 404
+    wait_until(lambda: pair.gateway.metric("portico_gateway_responses_total") == pair.gateway.metric("portico_gateway_requests_total"),
+               "a request has not ended")
+    said = requests.get(pair.url + "/metrics", timeout=60).text
+    ended = {line.split('"')[1]: int(line.split()[-1]) for line in said.splitlines() if line.startswith("portico_gateway_responses_total{")}
+    assert list(ended) == ["1xx", "2xx", "3xx", "4xx", "5xx"] and ended["2xx"] >= 1 and ended["4xx"] >= 1
     assert pair.gateway.metric("portico_gateway_worker_requests_total") >= 1
     assert pair.gateway.metric("portico_gateway_worker_requests") == 0
     assert "127.0.0.1" not in said
@@ -102,22 +109,39 @@ def test_the_access_log_says_where_a_request_went_and_why(pair):
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     requests.post(pair.url + "/v1/completions", json={"prompt": "x", "max_tokens": 1}, timeout=60,
                   headers={"traceparent": trace, "x-request-id": "mine"})
-    line = next(line for line in pair.gateway.output().splitlines() if '"mine"' in line)
-    entry = json.loads(line[line.index("{"):])
+
+    def lines():
+        return [line for line in pair.gateway.output().splitlines() if '"mine"' in line]
+    wait_until(lines, pair.gateway.output)
+    entry = json.loads(lines()[0][lines()[0].index("{"):])
     assert entry["reason"] == "turn" and entry["worker"].startswith("w") and entry["traceparent"] == trace
 
 
-def test_the_limit_of_requests_is_exact_and_the_queue_bounded(fleets):
-    fleet = fleets(1, "--max-concurrent-requests", "2", "--queue-size", "1", workers=("--mock-ttft-ms", "800"))
-    fleet.wait_healthy(1)
-    codes = []
-    threads = [threading.Thread(target=lambda: codes.append(fleet.chat())) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(answer.status_code for answer in codes) == [200, 200, 200, 429, 429]
-    assert all("retry-after" in answer.headers for answer in codes if answer.status_code == 429)
+def test_the_limit_of_requests_is_exact_and_the_queue_bounded():
+    hold = threading.Event()
+
+    def answer(connection, head, body):
+        hold.wait(WAIT_SECONDS)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    with front([answer], "--max-concurrent-requests", "2", "--queue-size", "1", "--access-log") as ([worker], gateway):
+        def post():
+            return requests.post(gateway.url + "/v1/completions", json={}, timeout=WAIT_SECONDS)
+        codes = []
+        threads = [threading.Thread(target=lambda: codes.append(post().status_code)) for _ in range(3)]
+        try:
+            for thread in threads:
+                thread.start()
+            wait_until(lambda: len(worker.requests) == 2 and gateway.metric("portico_gateway_queued") == 1, gateway.output)
+            for refused in (post(), post()):
+                assert refused.status_code == 429 and "retry-after" in refused.headers
+            wait_until(lambda: '"error":"queue_full"' in gateway.output(), gateway.output)
+            assert len(worker.requests) == 2
+        finally:
+            hold.set()
+            for thread in threads:
+                thread.join()
+        assert codes == [200] * 3
 
 
 def test_a_drain_lets_requests_finish(fleets):

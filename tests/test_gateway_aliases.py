@@ -48,7 +48,7 @@ class Models:
 
     def models(self):
         try:
-            return [model["id"] for model in requests.get(self.url + "/v1/models", timeout=5).json()["data"]]
+            return [model["id"] for model in requests.get(self.url + "/v1/models", timeout=60).json()["data"]]
         except requests.RequestException:
             return []
 

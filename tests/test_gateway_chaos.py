@@ -232,7 +232,7 @@ def test_sigterm_under_load_loses_nothing(fleet):
         thread.start()
 
     def in_flight():
-        workers = requests.get(gateway.url + "/workers", timeout=10).json()["workers"]
+        workers = requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
         return sum(worker["load"] for worker in workers)
 
     wait_until(lambda: in_flight() == 12, "the requests do not arrive")

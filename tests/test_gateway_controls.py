@@ -38,7 +38,7 @@ def asked(workers, path):
     ("POST", "/start_expert_distribution_record"), ("POST", "/get_internal_state"), ("POST", "/weights_checker"),
     ("POST", "/init_weight_transfer_engine"), ("POST", "/start_weight_update"), ("POST", "/start_draft_weight_update"),
     ("POST", "/update_weights"), ("POST", "/finish_weight_update"), ("POST", "/abort_requests"),
-    ("POST", "/weight_checker"), ("POST", "/reset_mm_cache"), ("POST", "/reset_encoder_cache")])
+    ("POST", "/weight_checker"), ("POST", "/collective_rpc"), ("POST", "/reset_mm_cache"), ("POST", "/reset_encoder_cache")])
 def test_a_control_of_a_server_goes_to_all_and_needs_the_operators_key(fleet, method, path):
     """It was 404."""
     workers, made = fleet
@@ -122,16 +122,26 @@ def test_a_session_has_one_name_on_all_workers(fleet, named):
     assert asked(workers, "/close_session") == [[{"session_id": name}]] * 2
 
 
-def test_a_storage_backend_is_for_operators_with_a_key_of_their_own():
-    """Its body can name code: workers demand an --admin-api-key, which the gateway put in the place of any client's."""
-    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", "http://127.0.0.1:9")
-    try:
-        wait_until(lambda: made.answers("/workers"), made.output)
-        refused = requests.put(made.url + "/hicache/storage-backend", json={}, timeout=60)
-        assert refused.status_code == 403 and "--control-plane-api-keys" in refused.text
-        assert made.end() == 0, made.output()[-3000:]
-    finally:
-        made.kill()
+@pytest.mark.parametrize("flags", [(), ("--api-key", "client")])
+def test_what_can_name_code_is_for_operators_with_a_key_of_their_own(flags):
+    """Workers demand an --admin-api-key for it, which the gateway put in the place of any client's. /collective_rpc, which names a
+    method of vLLM's workers, was everybody's."""
+    with front([ok], *flags) as (workers, made):
+        for method, path in [("PUT", "/hicache/storage-backend"), ("DELETE", "/hicache/storage-backend"), ("POST", "/collective_rpc"),
+                             ("GET", "/collective_rpc")]:
+            refused = ask(made, method, path, "client", a=1)
+            assert refused.status_code == 403 and "--control-plane-api-keys" in refused.text, path
+        assert ask(made, "POST", "/reset_prefix_cache", "client").status_code == 200
+        assert [len(found) for found in asked(workers, "/reset_prefix_cache")] == [1]
+        assert ask(made, "POST", "/flush_cache", "nobody").status_code == (401 if flags else 200)
+
+
+def test_a_user_key_for_readings_does_not_name_code():
+    with front([ok], "--control-plane-api-keys", "ops:Operations:admin:operator", "eyes:Eyes:user:reader") as (workers, made):
+        for method in ("GET", "POST"):
+            assert ask(made, method, "/collective_rpc", "reader", a=1).status_code == 403
+        assert ask(made, "POST", "/collective_rpc", a=1).status_code == 200
+        assert asked(workers, "/collective_rpc") == [[{"a": 1}]]
 
 
 @pytest.mark.parametrize("path", ["/pd_role_switch", "/send_weights_to_remote_instance", "/dumper/x", "/scale_elastic_ep"])

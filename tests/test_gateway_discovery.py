@@ -160,7 +160,7 @@ def route():
 
 def state(gateway):
     try:
-        return {worker["url"]: worker for worker in requests.get(gateway.url + "/workers", timeout=5).json()["workers"]}
+        return {worker["url"]: worker for worker in requests.get(gateway.url + "/workers", timeout=60).json()["workers"]}
     except requests.RequestException:
         return {}
 

@@ -75,7 +75,7 @@ def test_the_slow_worker_may_win_and_a_hedge_that_fails_harms_nobody(route):
     workers, gateway = route([slow, fail], "--policy", "round_robin", "--hedge-after-ms", "50")
     while not workers[0].requests:
         assert post(gateway).text == "ok"
-    assert gateway.metric("portico_gateway_hedges_total") == 1
+    assert gateway.metric("portico_gateway_hedges_total") >= 1  # more where the slow worker reads the first hedged request late
     assert [worker["load"] for worker in state(gateway)] == [0, 0]
 
 

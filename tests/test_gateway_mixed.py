@@ -27,7 +27,7 @@ class Mix:
 
     def listed(self):
         try:
-            return requests.get(self.url + "/workers", timeout=5).json()["workers"]
+            return requests.get(self.url + "/workers", timeout=60).json()["workers"]
         except requests.RequestException:
             return []
 
@@ -286,7 +286,7 @@ def test_a_worker_without_a_scheme_is_asked_what_it_speaks():
 
     def modes():
         with contextlib.suppress(requests.RequestException):
-            workers = requests.get(gateway.url + "/workers", timeout=5).json()["workers"]
+            workers = requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
             return [one["connection_mode"] for one in workers if one["is_healthy"]]
         return []
 

@@ -11,6 +11,8 @@ from grpc_client import message
 from test_gateway_stalls import CHAT, HEAD, LIMIT, Hanging, chunk, event, route  # noqa: F401 (route is a fixture)
 from token_stand_ins import NativeStandIn
 
+# How often a paused worker is asked.
+OFTEN = ("--health-check-interval-secs", "1")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 
@@ -45,7 +47,7 @@ class Pausing(RawWorker):
         said = self._next("/health_generate")
         if said is None:
             raise OSError("the connection is closed")
-        return int(said.split(b" ")[1])
+        return said
 
 
 @pytest.fixture
@@ -168,6 +170,51 @@ def test_a_paused_sglang_whose_health_is_not_answered_keeps_its_streams(route): 
         worker.stop()
 
 
+def test_a_lost_pause_is_asked_about_without_health_checks(pausing, route):  # noqa: F811
+    """Nothing looked at pauses then: it counted until the worker was told to go on."""
+    worker = pausing(pause=[None], is_paused=[saying(b'{"is_paused": false}')])
+    gateway = route(worker.url, flags=("--disable-health-check",))
+    assert requests.post(gateway.url + "/pause", timeout=120).status_code == 502
+    wait_until(lambda: paused(gateway) == [False], gateway.output)
+
+
+def test_a_paused_worker_whose_server_fails_is_unhealthy(pausing, route):  # noqa: F811
+    """Any answer to /v1/models would do, that of a proxy before a server that is gone too."""
+    worker = pausing(is_paused=[saying(b'{"is_paused": true}')])
+    worker.models, serves = None, [200]
+    worker.serves = lambda: serves[0]
+    gateway = route(worker.url, flags=OFTEN)
+    assert requests.post(gateway.url + "/pause", timeout=120).status_code == 200
+    wait_until(lambda: "/is_paused" in worker.asked, gateway.output)  # and has been probed: its 404 is one of a server that lives
+    assert requests.get(gateway.url + "/workers", timeout=60).json()["workers"][0]["status"] == "healthy"
+    serves[0], worker.models = 502, b""
+    wait_until(lambda: "its probe is answered 502" in gateway.output(), gateway.output)
+
+
+def test_a_worker_that_is_resumed_past_the_gateway_is_not_paused_any_more(pausing, route):  # noqa: F811
+    """It counted as paused for ever: its engine could hang without notice."""
+    missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    vllm = pausing(pause_generation=[missing], is_paused=[saying(b'{"is_paused": true}')])
+    portico = pausing(pause=[missing], health_generate=[saying(b"paused\n"), saying(b"ok\n")])
+    # A paused SGLang answers too, as soon as its scheduler says anything.
+    sglang = pausing(pause=[missing], health_generate=[saying(b"")])
+    gateway = route(vllm.url, portico.url, sglang.url, flags=("--policy", "round_robin", *OFTEN))
+    for path in ("pause", "pause_generation"):
+        answer = requests.post(f"{gateway.url}/{path}", timeout=120).json()
+        assert {one["status"] for one in answer["workers"]} == {200, 404}
+    assert paused(gateway) == [True, True, True]
+    wait_until(lambda: vllm.asked.count("/is_paused") > 2, gateway.output)
+    # SGLang would log what it cannot answer as a failed health check.
+    assert "/health_generate" not in portico.asked + sglang.asked and paused(gateway) == [True, True, True]
+    vllm.says["/is_paused"] = [saying(b'{"is_paused": false}')]
+    wait_until(lambda: paused(gateway) == [False, True, True], gateway.output)
+    for _ in range(3):
+        assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code == 200
+    wait_until(lambda: paused(gateway) == [False, False, True] and "/health_generate" in sglang.asked, gateway.output)
+    assert [worker.asked.count("/health_generate") for worker in (portico, sglang)] == [2, 1]
+    assert gateway.output().count("it has gone on past this gateway") == 2
+
+
 class Native(NativeStandIn):
     """Loses what it is told to do, and tells of its state from the third time on."""
 
@@ -197,5 +244,29 @@ def test_a_worker_behind_grpc_is_asked_whether_it_is_paused(route, is_pause):  #
         assert paused(gateway) == [True]
         wait_until(lambda: worker.left.is_set() and worker.looks == 3, gateway.output)
         wait_until(lambda: paused(gateway) == [is_pause], gateway.output)
+    finally:
+        worker.stop()
+
+
+class Resumed(NativeStandIn):
+    """Is paused when it is asked for the first time, and goes on."""
+
+    def __init__(self):
+        self.looks = 0
+        super().__init__([5, 6, 2], ROOT / "models/demo")
+
+    def WatchEngineState(self, _request, _context):
+        self.looks += 1
+        yield message(self.package + "EngineStateSnapshot", instance_id=1, revision=1, healthy=True, is_pause=self.looks == 1)
+
+
+def test_a_worker_behind_grpc_that_is_resumed_past_the_gateway_is_not_paused_any_more(route):  # noqa: F811
+    worker = Resumed()
+    try:
+        gateway = route(f"grpc://127.0.0.1:{worker.port}", flags=OFTEN)
+        assert requests.post(gateway.url + "/pause_generation", timeout=120).status_code == 200
+        wait_until(lambda: worker.looks >= 1, gateway.output)
+        wait_until(lambda: paused(gateway) == [False], gateway.output)
+        assert worker.looks == 2 and "it has gone on past this gateway" in gateway.output()
     finally:
         worker.stop()

@@ -6,7 +6,7 @@ import threading
 import pytest
 import requests
 from conftest import ROOT, wait_until
-from gateway_fleet import Process, RawWorker
+from gateway_fleet import Fleet, Process, RawWorker
 from grpc_client import message
 from token_stand_ins import NativeStandIn, VllmStandIn
 
@@ -88,12 +88,27 @@ def test_a_server_that_does_not_say_its_ranks_is_not_used():
     try:
         wait_until(lambda: "has no dp_size" in gateway.output(), gateway.output)
         assert not gateway.answers("/readiness")
-        assert requests.post(gateway.url + "/v1/completions", json={}, timeout=60).status_code == 503
+        refused = requests.post(gateway.url + "/v1/completions", json={}, timeout=60)
+        assert refused.status_code == 503 and "1 of unknown dp_size" in refused.text
         assert not asked(worker)
         assert gateway.end() == 0
     finally:
         gateway.kill()
         worker.stop()
+
+
+def test_a_server_of_portico_has_one_rank():
+    """It did not say so: behind --dp-aware it was not used, though it was healthy."""
+    fleet = Fleet(1, "--dp-aware", "--show-workers")
+    try:
+        fleet.wait_healthy(1)
+        assert [(one["dp_rank"], one["dp_size"]) for one in workers(fleet)] == [(0, 1)]
+        assert fleet.chat().status_code == 200
+        for path, body in [("/v1/completions", {"prompt": "x"}), ("/generate", {"text": "x"}), ("/tokenize", {"prompt": "x"})]:
+            answer = requests.post(fleet.url + path, json={"model": "demo", **body}, timeout=60)
+            assert answer.status_code == 200, f"{path}: {answer.text}"
+    finally:
+        fleet.stop()
 
 
 def test_a_server_that_is_gone_costs_no_attempt_on_its_other_ranks():

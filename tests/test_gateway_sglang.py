@@ -34,7 +34,7 @@ class Door:
 
     def listed(self):
         with contextlib.suppress(requests.RequestException):
-            return requests.get(self.url + "/workers", timeout=5).json()["workers"]
+            return requests.get(self.url + "/workers", timeout=60).json()["workers"]
         return []
 
     def healthy(self):

@@ -38,6 +38,9 @@ def test_a_worker_may_have_the_fields_of_smg(empty):
         assert [told[name] for name in ("priority", "cost", "runtime_type", "model_id", "labels")] == [80, 0.5, "sglang", "m", {"zone": "a"}]
         refused = ask(empty, "POST", "/workers", url="http://127.0.0.1:9", tokenizer_path="/models/m")
         assert refused.status_code == 400 and "tokenizer_path" in refused.text and "models" in refused.text
+        assert refused.json()["error"]["param"] == "tokenizer_path"
+        unknown = ask(empty, "POST", "/workers", uri="http://127.0.0.1:9")
+        assert unknown.status_code == 400 and unknown.json()["error"]["param"] == "uri" and "the fields are url, " in unknown.text
     finally:
         worker.stop()
 
@@ -64,8 +67,11 @@ def test_a_worker_keeps_its_name_and_its_other_values_when_one_changes(empty):
         assert ask(empty, "PATCH", f"/workers/{name}", api_key="").status_code == 200
         assert key() == ["client"], "without a key of its own it gets the gateway's"
         refused = ask(empty, "PUT", f"/workers/{name}", priority=9, url="http://127.0.0.1:9")
-        assert refused.status_code == 400 and "url" in refused.text
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == "url"
         assert ask(empty, "GET", f"/workers/{name}").json()["priority"] == 1
+        for drains in (True, True, False):
+            assert ask(empty, "PATCH", f"/workers/{name}", draining=drains).json()["draining"] is drains
+        assert [empty.output().count(words) for words in ("drains: it gets", "takes requests again")] == [1, 1]
     finally:
         worker.stop()
 

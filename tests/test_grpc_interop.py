@@ -24,7 +24,7 @@ def port():
     with subprocess.Popen([SERVER, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
         yield int(server.stdout.readline().split()[-1])
         server.terminate()
-        assert server.wait(30) == 0
+        assert server.wait(60) == 0
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -120,7 +120,7 @@ class Pair:
 
     def listed(self):
         with contextlib.suppress(requests.RequestException):
-            return requests.get(self.gateway.url + "/workers", timeout=5).json()["workers"]
+            return requests.get(self.gateway.url + "/workers", timeout=60).json()["workers"]
         return []
 
     def wait_followed(self, count=2):

@@ -63,6 +63,22 @@ def test_how_a_speech_ended_is_told_afterwards(server):
     assert unknown.status_code == 404 and unknown.json()["error"]["param"] == "request_id"
 
 
+def test_how_a_speech_ended_is_told_by_the_ids_of_its_request_and_its_answer(server):
+    """That of a request with an X-Request-Id was not found, whether or not it was a name."""
+    def told(name):
+        return requests.get(f"{server.url}/v1/audio/speech/{name}", timeout=60)
+    for header, field, answered, names in ((None, "ours-25", "speech-ours-25", ["ours-25", "speech-ours-25"]),
+                                           ("mine-25", None, "mine-25", ["mine-25", "speech-mine-25"]),
+                                           ("mine-26", "ours-26", "mine-26", ["ours-26", "speech-ours-26"]), ("no name", None, None, [])):
+        fields = {} if field is None else {"request_id": field}
+        answer = requests.post(server.url + "/v1/audio/speech", json={"input": "hello", "response_format": "pcm", **fields},
+                               headers={} if header is None else {"x-request-id": header}, timeout=60)
+        assert answer.status_code == 200 and answered in (None, answer.headers["x-request-id"])
+        for name in names or [answer.headers["x-request-id"]]:
+            assert told(name).json().get("finish_reason") == "stop", name
+    assert told("mine-26").status_code == 404  # the request has a name of its own
+
+
 def test_clients_that_leave_a_batch_leave_nothing_behind(server):
     before = server.metric("portico_pipeline_requests_total")
     body = json.dumps({"items": [{"input": "a"}] * 32}).encode()

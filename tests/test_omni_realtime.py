@@ -267,7 +267,9 @@ def test_a_client_that_asks_for_much_at_once_is_cut_off_before_it_is_made(start)
 @pytest.mark.parametrize("field,session", [
     ("session.tools[0].type", {"tools": [{"type": "mcp", "server_label": "x", "server_url": "https://example.com"}]}),
     ("session.audio.input.noise_reduction", {"audio": {"input": {"noise_reduction": {"type": "near_field"}}}}),
-    ("session.audio.input.turn_detection.type", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "low"}}}}),
+    ("session.audio.input.turn_detection.type", {"audio": {"input": {"turn_detection": {"type": "vad"}}}}),
+    ("session.audio.input.turn_detection.eagerness", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "very"}}}}),
+    ("session.audio.input.turn_detection.threshold", {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "threshold": 0.5}}}}),
     ("session.audio.input.turn_detection.eagerness", {"audio": {"input": {"turn_detection": {"type": "server_vad", "eagerness": "low"}}}}),
     ("session.audio.input.turn_detection.idle_timeout_ms",
      {"audio": {"input": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 4999}}}}),
@@ -291,13 +293,15 @@ def test_a_silence_behind_an_answer_is_a_turn(start, tmp_path):
     path.write_text(PIPELINE)
     with connect(start(command=("omni", "serve", str(path))), "/v1/realtime") as ws:
         tell(ws)
-        turns = {"type": "server_vad", "idle_timeout_ms": 5000}
-        ask(ws, type="session.update", session={"type": "realtime", "output_modalities": ["text"], "audio": {"input": {"turn_detection": turns}}})
-        assert tell(ws)["session"]["audio"]["input"]["turn_detection"]["idle_timeout_ms"] == 5000
+        ask(ws, type="session.update", session={"type": "realtime", "output_modalities": ["text"]})
+        until(ws, "session.updated")
         say(ws, "hello")
         ask(ws, type="response.create")
         until(ws, "response.done")
         ask(ws, type="input_audio_buffer.append", audio=base64.b64encode(bytes(48_000)).decode())
+        # Now: the silence must not have ended before its sound has come. The time runs from the answer's end.
+        ask(ws, type="session.update", session={"type": "realtime", "audio": {"input": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 5000}}}})
+        assert until(ws, "session.updated")[-1]["session"]["audio"]["input"]["turn_detection"]["idle_timeout_ms"] == 5000
         types = {event["type"]: event for event in until(ws, "response.done")}
         silence = types["input_audio_buffer.timeout_triggered"]
         assert (silence["audio_start_ms"], silence["audio_end_ms"]) == (0, 1000)

@@ -15,7 +15,7 @@ websockets = pytest.importorskip("websockets.sync.client")
 
 
 def connect(server, path, **options):
-    return websockets.connect(f"ws://127.0.0.1:{server.port}{path}", open_timeout=30, **options)
+    return websockets.connect(f"ws://127.0.0.1:{server.port}{path}", open_timeout=60, **options)
 
 
 def ask(socket, **message):
@@ -137,7 +137,7 @@ def raw_socket(server, path, *headers):
     lines = [f"GET {path} HTTP/1.1", "host: localhost", "upgrade: websocket", "connection: Upgrade", "sec-websocket-version: 13",
              "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==", *headers]
     client.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
-    client.settimeout(20)
+    client.settimeout(60)
     return client, client.recv(4096)
 
 
@@ -154,7 +154,7 @@ def test_frames_that_break_a_rule_close_the_connection(omni, frame, code):
 
 @needs_speech
 def test_who_may_not_connect_is_refused_before_the_upgrade(omni):
-    assert requests.get(omni.url + "/v1/realtime", timeout=20).status_code == 426
+    assert requests.get(omni.url + "/v1/realtime", timeout=60).status_code == 426
     for page in ("origin: http://evil.example", "sec-fetch-site: cross-site"):
         _, head = raw_socket(omni, "/v1/realtime", page)
         assert head.startswith(b"HTTP/1.1 403 ")

@@ -1,7 +1,9 @@
 """Portico in front of SGLang's scheduler, which a stand-in plays (sglang_stand_in.py): the wire is the real one."""
 import json
 import os
+import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -339,6 +341,22 @@ def test_a_bad_frame_ends_no_more_than_the_requests_it_names(start, fault):
     assert good >= 7
     wait_until(lambda: "cannot be read" in server.output(), "the log is silent")
     assert server.metric("portico_engine_bad_frames_total") >= 1
+
+
+def test_a_peer_that_does_not_speak_the_protocol_is_disconnected_and_counted(start):
+    server = start(*flags())
+    command = pathlib.Path(f"/proc/{engine_pid(server)}/cmdline").read_text().split("\0")
+    folder = command[command.index("--ipc-dir") + 1]
+    for name in ("tokenizer", "detokenizer"):
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(60)
+            peer.connect(f"{folder}/{name}")
+            peer.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            while peer.recv(100):
+                pass
+    assert generate(server, text="x", sampling_params={"max_new_tokens": 1}).status_code == 200
+    assert server.metric("portico_engine_bad_frames_total") == 2
+    assert server.output().count("is disconnected: it does not speak ZMTP") == 2
 
 
 def test_the_engine_ends_with_the_server(start):

@@ -12,8 +12,8 @@ import zlib
 
 import pytest
 import requests
-from conftest import ROOT, Server, wait_until
-from real_sglang import CPU_FLAGS, DEMO, PYTHON, answers, set_environment, sglang_server
+from conftest import ROOT, wait_until
+from real_sglang import CPU_FLAGS, DEMO, PYTHON, set_environment, sglang_server, start_ready
 from sglang_requests import ask, same
 from test_sglang_media import helper_pid
 
@@ -37,10 +37,8 @@ def model(tmp_path_factory, environment):
 
 @pytest.fixture(scope="module")
 def ours(model):
-    server = Server("--engine", "sglang", "--sglang-python", PYTHON, "--model-path", model, "--served-model-name", "demo",
-                    "--reasoning-parser", "none", "--tool-call-parser", "none", "--", *CPU_FLAGS, wait=False)
-    wait_until(lambda: server.process.poll() is not None or answers(server.url), lambda: server.output()[-3000:])
-    assert server.process.poll() is None, server.output()[-3000:]
+    server = start_ready("--engine", "sglang", "--sglang-python", PYTHON, "--model-path", model, "--served-model-name", "demo",
+                         "--reasoning-parser", "none", "--tool-call-parser", "none", "--", *CPU_FLAGS)
     yield server
     server.stop()
 

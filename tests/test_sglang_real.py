@@ -13,7 +13,7 @@ import time
 import pytest
 import requests
 from conftest import Server, wait_until
-from real_sglang import CPU_FLAGS, DEMO, PYTHON, answers, set_environment, sglang_server
+from real_sglang import CPU_FLAGS, DEMO, PYTHON, set_environment, sglang_server, start_ready
 
 from sglang_requests import cases, difference, same
 
@@ -35,17 +35,6 @@ def flags(*engine, portico=()):
 
 def embedding_flags():
     return flags("--is-embedding")
-
-
-def start_ready(*arguments):
-    server = Server(*arguments, wait=False)
-    try:
-        wait_until(lambda: server.process.poll() is not None or answers(server.url), lambda: server.output()[-3000:])
-        assert server.process.poll() is None, server.output()[-3000:]
-    except AssertionError:
-        server.process.kill()  # nobody else would end it
-        raise
-    return server
 
 
 @pytest.fixture(scope="module")

@@ -183,6 +183,15 @@ def test_engines_are_started_on_gpus_of_their_own_and_pool_behind_a_policy(start
     assert requests.post(server.url + "/v1/embeddings", json={"input": "word " * 3000}, timeout=60).status_code == 400
 
 
+def test_replicas_publish_what_they_cache_at_addresses_of_their_own(start, tmp_path):
+    """All of them published at the first one's address, which only one can have."""
+    config = json.dumps({"publisher": "zmq", "endpoint": f"ipc://{tmp_path}/kv"})
+    server = start(*flags("--kv-events-config", config, portico=("--sglang-replicas", "2", "--policy", "cost")))
+    wait_until(lambda: (tmp_path / "kv").exists() and (tmp_path / "kv-1").exists(), server.output)
+    for _ in range(4):
+        assert generate(server, text="one two three", sampling_params={"max_new_tokens": 2}).status_code == 200
+
+
 def test_what_changes_answers_reaches_sglang(start):
     """--enable-deterministic-inference and --return-original-logprob were accepted and did nothing."""
     server = start(*flags(portico=("--enable-deterministic-inference", "--return-original-logprob")))
@@ -247,7 +256,7 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
     with pytest.raises(requests.ConnectionError):
-        requests.get("http://127.0.0.1:" + info["argv"][info["argv"].index("--port") + 1], timeout=5)
+        requests.get("http://127.0.0.1:" + info["argv"][info["argv"].index("--port") + 1], timeout=60)
     os.unlink(server.log.name)
 
 

@@ -196,7 +196,7 @@ def test_a_gateway_uses_the_packages_servers_as_workers(door):
 
 def test_a_gateway_follows_what_the_packages_servers_tell(door):
     gateway, workers = door
-    listed = lambda: requests.get(gateway.url + "/workers", timeout=5).json()["workers"]
+    listed = lambda: requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
     wait_until(lambda: all(worker["kv_events"] for worker in listed()), lambda: f"{listed()}: {gateway.output()}")
     where = lambda: int(chat(gateway, STORY).headers["x-portico-worker"][1:]) - 1
     home = where()

@@ -45,7 +45,7 @@ class Smg:
     def healthy(self):
         assert self.process.poll() is None, self.log.read_text(errors="replace")[-3000:]
         with contextlib.suppress(requests.RequestException):
-            workers = requests.get(self.url + "/workers", timeout=5).json()["workers"]
+            workers = requests.get(self.url + "/workers", timeout=60).json()["workers"]
             return sum(worker["is_healthy"] for worker in workers)
         return 0
 

@@ -180,7 +180,7 @@ def test_route_takes_token_workers(demo_workers):
     try:
         def ready():
             with contextlib.suppress(requests.ConnectionError):
-                return requests.get(f"http://127.0.0.1:{port}/readiness", timeout=10).status_code == 200
+                return requests.get(f"http://127.0.0.1:{port}/readiness", timeout=60).status_code == 200
         wait_until(ready, "the gateway is not ready")
         body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
         for _ in range(4):

@@ -296,6 +296,18 @@ def test_the_demo_models_folder_names_its_parsers(start):
     assert answer["finish_reason"] == "tool_calls" and not answer["message"]["content"]
 
 
+def test_a_start_names_the_parser_that_calls_look_like_where_no_rule_knows_them(start, tmp_path):
+    """SGLang's rules leave the calls of Qwen2.5, Llama 3 and Mistral in the text, and nothing said so."""
+    for file in (ROOT / "models/demo").iterdir():
+        if file.name not in ("chat_template.jinja", "model.safetensors", "tokenizer_config.json"):
+            (tmp_path / file.name).symlink_to(file)
+    template = ("{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>"
+                "{% endfor %}{% endfor %}")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    server = start("--engine", "mock", "--model-path", str(tmp_path), "--served-model-name", "demo")
+    assert "look like hermes (--tool-call-parser hermes)" in server.output()
+
+
 def test_an_unknown_parser_ends_the_start_with_a_list():
     run = subprocess.run([str(BINARY), "serve", "--engine", "mock", "--port", "0", "--tool-call-parser", "nobody"],
                          capture_output=True, text=True, timeout=120)

@@ -1,16 +1,18 @@
-"""Portico and SGLang's own two front ends, Python and Rust, before the same scheduler and model, one after the other.
+"""Portico and SGLang's own two front ends, Python and Rust, before the same scheduler and model, in turns.
 
-    python3 bench/sglang/run.py --python ~/sglang/bin/python [--requests 200] [--concurrency 8] [--tokens 64]
+    python3 bench/sglang/run.py --python ~/sglang/bin/python [--concurrency 8 32] [--rounds 5] [--requests 200] [--tokens 64]
 
-All get the same streamed chats. The processes' CPU time is read from /proc, the scheduler's apart from the front end's
-(SGLang's: the server, which also is TokenizerManager, and the detokenizer). SGLang's Rust server (SGLANG_RUST_SERVER=1)
-runs inside the scheduler's process, so that only both together can be compared with it; where the installed package has
-none, or it does not start, it is reported as skipped. What a client sees is measured here: the
-time to the first token and tokens a second. With SGLang on a CPU the scheduler is the slow part, so that tokens a second
-say little; CPU a token says what a front end costs beside a fast one.
+All run at the same time and sleep while they have nothing to do. In each round each of them gets the same streamed chats,
+one front end after the other, so that what else the machine does falls on all of them; figures are medians of the rounds.
+The processes' CPU time is read from /proc, the scheduler's apart from the front end's (SGLang's: the server, which also is
+TokenizerManager, and the detokenizer). SGLang's Rust server (SGLANG_RUST_SERVER=1) runs inside the scheduler's process, so
+that only both together can be compared with it; where the installed package has none, or it does not start, it is reported
+as skipped. What a client sees is measured here: the time to the first token and tokens a second. With SGLang on a CPU the
+scheduler is the slow part, so that tokens a second say little; CPU a token says what a front end costs beside a fast one.
 """
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import pathlib
@@ -25,7 +27,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CPU_FLAGS = ("--device", "cpu", "--attention-backend", "torch_native", "--dtype", "float32", "--disable-overlap-schedule",
              "--disable-cuda-graph", "--skip-server-warmup", "--mem-fraction-static", "0.1", "--max-total-tokens", "65536",
-             "--context-length", "2048", "--log-level", "warning")
+             "--context-length", "2048", "--log-level", "warning", "--sleep-on-idle")
 KERNEL_STUB = """__version__ = "9.9.9"
 def __getattr__(name):
     if name.startswith("__"): raise AttributeError(name)
@@ -108,8 +110,8 @@ async def ask(port, number, tokens):
     return first, events
 
 
-async def load(port, requests, concurrency, tokens):
-    numbers = iter(range(requests))
+async def load(port, numbers, concurrency, tokens):
+    numbers = iter(numbers)
     answers = []
 
     async def client():
@@ -143,32 +145,51 @@ def rust_server(python):
     return None if found.stdout.strip() else "the installed SGLang has no rust_extensions/_server"
 
 
-def measure(server, args):
-    wait_ready(server, args.patience)
-    asyncio.run(load(server.port, args.concurrency, args.concurrency, 8))
+def measure(server, numbers, concurrency, tokens):
+    """One round, of these chats."""
     before = server.times()
     began = time.perf_counter()
-    answers = asyncio.run(load(server.port, args.requests, args.concurrency, args.tokens))
+    answers = asyncio.run(load(server.port, numbers, concurrency, tokens))
     took = time.perf_counter() - began
     after = server.times()
-    tokens = args.requests * args.tokens
+    count = len(numbers) * tokens
     front, kernel, back = (b - a for a, b in zip(before, after))
     result = {} if server.name == "sglang, Rust" else {
-        "front end, CPU us a token": front / tokens * 1e6,
-        "of it in the kernel": kernel / tokens * 1e6,
-        "front end, CPU ms a request": front / args.requests * 1e3,
-        "scheduler, CPU us a token": back / tokens * 1e6,
+        "front end, CPU us a token": front / count * 1e6,
+        "of it in the kernel": kernel / count * 1e6,
+        "front end, CPU ms a request": front / len(numbers) * 1e3,
+        "scheduler, CPU us a token": back / count * 1e6,
     }
-    result |= {
-        "together, CPU us a token": (front + back) / tokens * 1e6,
+    return result | {
+        "together, CPU us a token": (front + back) / count * 1e6,
         "first token, median ms": statistics.median(a[0] for a in answers) * 1e3,
-        "tokens a second": tokens / took,
+        "tokens a second": count / took,
         "events a request": statistics.mean(a[1] for a in answers),
     }
-    print(f"\n{server.name}: {args.requests} chats of {args.tokens} tokens, {args.concurrency} at once", flush=True)
-    for what, value in result.items():
-        print(f"  {what:32} {value:10.1f}", flush=True)
-    return result
+
+
+def compare(servers, concurrency, args):
+    """All rounds of one number of chats at once."""
+    rounds = {server.name: [] for server in servers}
+    for first in range(0, args.rounds * args.requests, args.requests):
+        numbers = range(first, first + args.requests)
+        for server in servers:
+            rounds[server.name].append(measure(server, numbers, concurrency, args.tokens))
+    print(f"\n{args.rounds} rounds of {args.requests} chats of {args.tokens} tokens, {concurrency} at once: "
+          "median (least to most)")
+    medians = {}
+    for name, results in rounds.items():
+        print(f" {name}")
+        for what in results[0]:
+            values = [result[what] for result in results]
+            medians[name, what] = statistics.median(values)
+            print(f"  {what:32} {medians[name, what]:10.1f}   ({min(values):.1f} to {max(values):.1f})")
+    front, together = "front end, CPU us a token", "together, CPU us a token"
+    print(f" SGLang's Python front end takes {medians['sglang, Python', front] / medians['portico', front]:.1f} times the CPU "
+          "of Portico for a token")
+    for name in list(rounds)[1:]:
+        print(f" With the scheduler, {name} takes {medians[name, together] / medians['portico', together]:.2f} times the CPU "
+              "of Portico for a token", flush=True)
 
 
 def main():
@@ -177,7 +198,8 @@ def main():
     parser.add_argument("--portico", default=ROOT / "build/release/portico")
     parser.add_argument("--model", default=ROOT / "models/demo")
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--concurrency", type=int, default=8)
+    parser.add_argument("--concurrency", type=int, nargs="+", default=[8, 32])
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--patience", type=float, default=300)
     parser.add_argument("--cpu", action=argparse.BooleanOptionalAction, default=True,
@@ -201,28 +223,27 @@ def main():
             ("sglang, Python", {}, own),
             ("sglang, Rust", {"SGLANG_RUST_SERVER": "1"}, own),
         ]
-        results = {}
-        for name, variables, command in commands:
-            if name == "sglang, Rust" and (why := rust_server(args.python)):
-                print(f"\n{name}: skipped: {why}")
-                continue
-            with open(pathlib.Path(folder, name + ".log"), "w+") as log:
+        servers = []
+        with contextlib.ExitStack() as running:
+            for name, variables, command in commands:
+                if name == "sglang, Rust" and (why := rust_server(args.python)):
+                    print(f"{name}: skipped: {why}")
+                    continue
+                log = running.enter_context(open(pathlib.Path(folder, name + ".log"), "w+"))
                 server = Server(name, command, environment | variables, log)
+                running.callback(server.stop)
                 try:
-                    results[name] = measure(server, args)
+                    wait_ready(server, args.patience)
+                    asyncio.run(load(server.port, range(max(args.concurrency)), max(args.concurrency), 8))
+                    servers.append(server)
                 except SystemExit as failed:
                     log.seek(0)
                     sys.stderr.write(log.read()[-3000:])
                     if name != "sglang, Rust":
                         raise
-                    print(f"\n{name}: skipped: {failed}")
-                finally:
-                    server.stop()
-    ratio = results["sglang, Python"]["front end, CPU us a token"] / results["portico"]["front end, CPU us a token"]
-    print(f"\nSGLang's Python front end takes {ratio:.1f} times the CPU of Portico for a token")
-    for name in list(results)[1:]:
-        ratio = results[name]["together, CPU us a token"] / results["portico"]["together, CPU us a token"]
-        print(f"With the scheduler, {name} takes {ratio:.2f} times the CPU of Portico for a token")
+                    print(f"{name}: skipped: {failed}")
+            for concurrency in args.concurrency:
+                compare(servers, concurrency, args)
 
 
 if __name__ == "__main__":

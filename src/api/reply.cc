@@ -38,6 +38,11 @@ std::string NewRequestId() {
   return id;
 }
 
+std::string RequestIdOf(const net::HttpRequest& request) {
+  const std::string_view id = request.Header("x-request-id");
+  return IsUsableId(id) ? std::string(id) : NewRequestId();
+}
+
 std::string NewSecretId() {
   std::random_device device;
   std::string id;
@@ -50,8 +55,7 @@ net::HttpResponse Head(const net::HttpRequest& request, const ApiContext& api, i
   net::HttpResponse response;
   response.status = status;
   response.content_type = content_type;
-  std::string_view id = request.Header("x-request-id");
-  response.headers.emplace_back("x-request-id", IsUsableId(id) ? std::string(id) : NewRequestId());
+  response.headers.emplace_back("x-request-id", RequestIdOf(request));
   if (!api.cors_origin.empty()) {
     response.headers.emplace_back("access-control-allow-origin", api.cors_origin);
   }

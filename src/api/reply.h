@@ -35,6 +35,8 @@ void ReplyError(net::Exchange& exchange, const ApiContext& api, const Status& st
 
 // 32 hexadecimal digits that no other request of any process has.
 std::string NewRequestId();
+// The request's X-Request-Id, as its answer has it, or a new one where it has none or one that is no name.
+std::string RequestIdOf(const net::HttpRequest& request);
 // As long; known ones say nothing of others.
 std::string NewSecretId();
 

@@ -160,8 +160,8 @@ inline std::vector<Expanded::Part> LongChars() {
           Bytes({{0xF4, 0xF4}, {0x80, 0x8F}, more, more})};
 }
 
-// A string of JSON with so many characters, as Expr::JsonChars() has them.
-inline Expanded::Part JsonText(int least, int most) {
+// A character of a string of JSON, as Expr::JsonChars() has it.
+inline Expanded::Part AnyChar() {
   std::vector<Expanded::Part> chars = LongChars();
   for (const auto& range :
        {std::pair(0x20, int{'!'}), std::pair(int{'#'}, int{'['}), std::pair(int{']'}, 0x7F)}) {
@@ -172,7 +172,12 @@ inline Expanded::Part JsonText(int least, int most) {
   for (const char* const escape : {"\\\"", "\\\\", "\\b", "\\f", "\\n", "\\r", "\\t"}) {
     chars.push_back(Literal(escape));
   }
-  return AllOf({Literal("\""), Times(OneOf(std::move(chars)), least, most), Literal("\"")});
+  return OneOf(std::move(chars));
+}
+
+// A string of JSON with so many of them.
+inline Expanded::Part JsonText(int least, int most) {
+  return AllOf({Literal("\""), Times(AnyChar(), least, most), Literal("\"")});
 }
 
 }  // namespace portico::grammar

@@ -104,17 +104,36 @@ TEST(MisshapenCalls, ObjectsOfHermesMayStandInFencesInBracesAndTogether) {
       KnownTools());
 }
 
-// Half of such an object became a call, and the other half text.
-TEST(MisshapenCalls, ArgumentsThatAreNoObjectMakeNoCall) {
-  for (const std::string_view text :
-       {R"(<tool_call>{"name":"f","arguments":"hello"}</tool_call>)",
-        R"(<tool_call>{"name":"f","arguments":"hello" so}</tool_call>)",
-        R"(<tool_call>{"name":"f","arguments":5}</tool_call>)",
-        R"(<tool_call>{"name":"f","arguments":"hel)"}) {
-    ExpectAtEverySplit({{"hermes", text, std::string(text) + "|"}}, KnownTools());
+// Half of such an object became a call, and the other half text. vLLM's and SGLang's arguments are the string.
+TEST(MisshapenCalls, ArgumentsInQuotesWithoutAnObjectAreAString) {
+  ExpectAtEverySplit(
+      {{"hermes", R"(<tool_call>{"name":"f","arguments":"hello \"world\"\n"}</tool_call>)",
+        R"(|f("hello \"world\"\n"))"},
+       {"hermes", R"(<tool_call>{"arguments":"null and void","name":"f"}</tool_call>)",
+        R"(|f("null and void"))"},
+       {"hermes", R"(<tool_call>{"name":"f","arguments":"nu"}</tool_call>)", R"(|f("nu"))"},
+       {"hermes", R"(<tool_call>{"name":"f","arguments":" "}</tool_call>)", "|f({})"},
+       {"hermes", R"(<tool_call>{"name":"f","arguments":"\ud83d\ude00 \ud83d"}</tool_call>)",
+        "|f(\"😀 \xEF\xBF\xBD\")"},
+       {"hermes", R"(<tool_call>{"name":"f","arguments":"hel)", R"(|f("hel)…)"},
+       {"hermes", R"(<tool_call>{"name":"f","arguments":"hel\ud83d\u00)", R"(|f("hel\ud83d\u00)…)"},
+       // The digits that were missing were taken from behind the string.
+       {"hermes", R"(<tool_call>{"name":"f","arguments":"a\u12"}</tool_call>)", R"(|f("a\\u12"))"},
+       {"hermes", R"(<tool_call>{"name":"f","arguments":"hello" so}</tool_call>)",
+        R"(so}</tool_call>|f("hello"))"},
+       {"gpt-oss", R"(<|channel|>commentary to=functions.f<|message|>"hello"<|call|>)",
+        R"(|f("hello"))"}},
+      KnownTools());
+}
+
+TEST(MisshapenCalls, ArgumentsThatAreNeitherObjectNorInQuotesMakeNoCall) {
+  for (const OddOutput& odd :
+       {OddOutput{"hermes", R"(<tool_call>{"name":"f","arguments":5}</tool_call>)", ""},
+        OddOutput{"hermes", R"(<tool_call>{"name":"f","arguments":hel)", ""},
+        OddOutput{"mistral", "[TOOL_CALLS]f[ARGS]hello", ""}}) {
+    const std::string expected = std::string(odd.text) + "|";
+    ExpectAtEverySplit({{odd.family, odd.text, expected}}, KnownTools());
   }
-  ExpectAtEverySplit({{"mistral", "[TOOL_CALLS]f[ARGS]hello", "[TOOL_CALLS]f[ARGS]hello|"}},
-                     KnownTools());
 }
 
 // A call of Kimi without its number was text.

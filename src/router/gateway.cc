@@ -219,7 +219,7 @@ StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key, 
 
 std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
   if (workers.empty()) return "no worker is registered";
-  int unhealthy = 0, stalled = 0, open = 0, draining = 0, busy = 0, unknown = 0;
+  int unhealthy = 0, stalled = 0, open = 0, draining = 0, busy = 0, unknown = 0, without_ranks = 0;
   for (const Worker* worker : workers) {
     if (worker->draining()) {
       ++draining;
@@ -228,7 +228,8 @@ std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
     } else if (worker->health() != Health::kHealthy) {
       ++unhealthy;
     } else if (!Speaks(*worker)) {
-      ++unknown;
+      const bool ranks = options_.dp_aware && worker->spec().dp_rank < 0;
+      ++(ranks && worker->protocol() != Protocol::kUnknown ? without_ranks : unknown);
     } else if (worker->breaker().state() != Breaker::State::kClosed) {
       ++open;
     } else {
@@ -247,6 +248,7 @@ std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
   add(draining, "draining");
   add(busy, "busy");
   add(unknown, "not fully probed");
+  add(without_ranks, "of unknown dp_size");
   return why;
 }
 

@@ -47,6 +47,13 @@ GatewayMetrics::GatewayMetrics(Registry& to, const std::vector<double>& bounds)
       first_seconds(to.AddHistogram("portico_gateway_first_byte_seconds",
                                     "From a request to the first byte of a worker's answer.",
                                     BoundsOr(bounds))) {
+  for (int digit = 1; digit <= kStatusClasses; ++digit) {
+    ended_[static_cast<size_t>(digit) - 1] = &to.AddCounter(
+        "portico_gateway_responses_total",
+        "Requests that have ended, by the class of their status; 4xx has those whose "
+        "client has left. Streams that were cut after their beginning are 2xx.",
+        {{"class", std::to_string(digit) + "xx"}});
+  }
   for (const AttemptFailure kind : kAttemptFailures) {
     failures_[static_cast<size_t>(kind)] =
         &to.AddCounter(kFailures, kFailuresHelp, {{"kind", std::string(AttemptFailureName(kind))}});

@@ -1,6 +1,7 @@
 // What the gateway counts.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <vector>
@@ -16,6 +17,10 @@ struct GatewayMetrics {
 
   Registry& registry;
   Counter& requests;
+  // Whole requests by the first digit of their status; 499, the client has left, is one of 4.
+  Counter& ended(int status) {
+    return *ended_[static_cast<size_t>(std::clamp(status / 100, 1, kStatusClasses)) - 1];
+  }
   Counter& retries;
   Counter& hedges;
   Counter& streamed_bodies;  // of requests, passed on before they were whole
@@ -32,6 +37,8 @@ struct GatewayMetrics {
   Histogram& first_seconds;  // until a worker's first byte
 
  private:
+  static constexpr int kStatusClasses = 5;
+  std::array<Counter*, kStatusClasses> ended_{};
   std::array<Counter*, std::size(kAttemptFailures)> failures_{};  // attempts that failed, by kind
 };
 

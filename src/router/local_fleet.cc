@@ -66,6 +66,12 @@ StatusOr<std::unique_ptr<Engine>> LocalFleet::MakeEngine(
   options.on_stop = [fleet] { fleet->Stop(); };
   auto engine = std::make_unique<RoutedEngine>(std::move(options));
   engine->SetMembers(std::move(members));
+  for (Watch& watch : fleet->watches_) {
+    auto* source = dynamic_cast<KvEventSource*>(watch.engine.get());
+    if (source == nullptr || !fleet->policy_->wants_kv_events()) continue;
+    watch.kv_events = source->kv_events();
+    if (watch.kv_events != nullptr) fleet->Follow(watch);
+  }
   fleet->thread_ = std::thread([raw = fleet.get()] { raw->Run(); });
   return std::unique_ptr<Engine>(std::move(engine));
 }
@@ -77,6 +83,25 @@ void LocalFleet::Stop() {
     wake_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
+  for (Watch& watch : watches_) {
+    if (watch.subscription != 0) watch.kv_events->Unsubscribe(std::exchange(watch.subscription, 0));
+  }
+}
+
+void LocalFleet::Follow(Watch& watch) {
+  if (watch.subscription != 0) watch.kv_events->Unsubscribe(std::exchange(watch.subscription, 0));
+  watch.wants_state = std::make_shared<std::atomic<bool>>(false);
+  // On the publishing thread, or within Subscribe().
+  auto listener = [policy = policy_, worker = watch.worker, wants_state = watch.wants_state,
+                   first = true](const KvEventBatchPtr& batch) mutable {
+    if (wants_state->load(std::memory_order_relaxed)) return;
+    const bool reset = std::exchange(first, false);
+    if (!policy->OnKvEvents(*worker, *batch, reset)) {
+      wants_state->store(true, std::memory_order_relaxed);
+    }
+  };
+  // From 0 on it cannot be out of range.
+  watch.subscription = watch.kv_events->Subscribe(0, std::move(listener)).value_or(0);
 }
 
 void LocalFleet::Look(Watch& watch, TimePoint now) {
@@ -96,6 +121,9 @@ void LocalFleet::Look(Watch& watch, TimePoint now) {
     watch.tokens = load.generated_tokens;
   }
   worker.NoteLife(now);
+  if (watch.wants_state != nullptr && watch.wants_state->load(std::memory_order_relaxed)) {
+    Follow(watch);
+  }
   ReportedLoad report;
   report.running_requests = static_cast<double>(load.running);
   report.waiting_requests = static_cast<double>(load.waiting);

@@ -242,15 +242,28 @@ void Worker::LikePauseOf(const Worker& other) {
   if (doubt.number != 0) DoubtPause(doubt.been_down);
 }
 
-bool Worker::BeginPause(PauseReading reading) {
+PauseBefore Worker::BeginPause(PauseReading reading) {
   const MutexLock lock(&mutex_);
-  pause_doubt_ = {};
-  pause_reading_ = reading;
-  return paused_.exchange(true, std::memory_order_relaxed);
+  ++pause_changes_;
+  return {.paused = paused_.exchange(true, std::memory_order_relaxed),
+          .reading = std::exchange(pause_reading_, reading),
+          .doubt = std::exchange(pause_doubt_, {})};
+}
+
+void Worker::RefusePause(const PauseBefore& before) {
+  const MutexLock lock(&mutex_);
+  if (!before.paused) return GoOn();
+  pause_reading_ = before.reading;
+  if (before.doubt.number != 0) Doubt(before.doubt.been_down);
 }
 
 void Worker::EndPause() {
   const MutexLock lock(&mutex_);
+  GoOn();
+}
+
+void Worker::GoOn() {
+  ++pause_changes_;
   pause_doubt_ = {};
   asleep_.store(0, std::memory_order_relaxed);
   paused_.store(false, std::memory_order_relaxed);
@@ -258,9 +271,15 @@ void Worker::EndPause() {
 
 void Worker::DoubtPause(bool been_down) {
   const MutexLock lock(&mutex_);
+  Doubt(been_down);
+}
+
+void Worker::Doubt(bool been_down) {
   // It may have been told to go on meanwhile.
   if (!paused_.load(std::memory_order_relaxed)) return;
-  pause_doubt_ = {.number = ++pause_doubts_, .reading = pause_reading_, .been_down = been_down};
+  pause_doubt_ = {.number = ++pause_doubts_,
+                  .reading = pause_reading_,
+                  .been_down = been_down || pause_doubt_.been_down};
 }
 
 PauseDoubt Worker::pause_doubt() const {
@@ -272,10 +291,30 @@ bool Worker::SettlePause(const PauseDoubt& doubt, bool paused) {
   const MutexLock lock(&mutex_);
   if (pause_doubt_.number != doubt.number) return false;
   pause_doubt_ = {};
-  if (paused) return false;
-  asleep_.store(0, std::memory_order_relaxed);
-  paused_.store(false, std::memory_order_relaxed);
-  return true;
+  if (!paused) GoOn();
+  return !paused;
+}
+
+SurePause Worker::sure_pause() const {
+  const MutexLock lock(&mutex_);
+  const bool sure = paused() && pause_doubt_.number == 0 &&
+                    !updating_.load(std::memory_order_relaxed) &&
+                    controls_.load(std::memory_order_relaxed) == 0;
+  return {.number = sure ? pause_changes_ : 0, .reading = pause_reading_};
+}
+
+bool Worker::EndSurePause(const SurePause& pause) {
+  const MutexLock lock(&mutex_);
+  const bool same = paused() && pause_changes_ == pause.number && pause_doubt_.number == 0 &&
+                    controls_.load(std::memory_order_relaxed) == 0;
+  if (same) GoOn();
+  return same;
+}
+
+void Worker::EndControl() {
+  const MutexLock lock(&mutex_);
+  controls_.fetch_sub(1, std::memory_order_relaxed);
+  ++pause_changes_;
 }
 
 ReportedLoad Worker::report() const {

@@ -171,6 +171,16 @@ struct PauseDoubt {
   PauseReading reading = PauseReading::kInference;
   bool been_down = false;  // then one that has no way to tell is not paused
 };
+struct PauseBefore {
+  bool paused = false;
+  PauseReading reading = PauseReading::kInference;
+  PauseDoubt doubt;
+};
+// A pause that is in no doubt, which somebody may have ended past this gateway.
+struct SurePause {
+  uint64_t number = 0;  // 0: there is none, or a control is under way
+  PauseReading reading = PauseReading::kInference;
+};
 
 class Worker {
  public:
@@ -270,8 +280,10 @@ class Worker {
   }
   // As far as this gateway knows.
   bool paused() const { return paused_.load(std::memory_order_relaxed); }
-  // Its engine is told to pause. What it was before.
-  bool BeginPause(PauseReading reading);
+  // Its engine is told to pause. What it was before, of which a doubt is over until the answer comes.
+  PauseBefore BeginPause(PauseReading reading);
+  // It has refused to: it is what it was before.
+  void RefusePause(const PauseBefore& before);
   // It goes on, with all its memory.
   void EndPause();
   // It counts as paused, if it does so now, until a reading tells otherwise.
@@ -280,6 +292,9 @@ class Worker {
   // What has been read, unless it has been told to pause or to go on since, or has been down. True: that has ended the
   // pause.
   bool SettlePause(const PauseDoubt& doubt, bool paused);
+  SurePause sure_pause() const;
+  // It says that it goes on, and nothing has been asked of its engine since. True: that has ended the pause.
+  bool EndSurePause(const SurePause& pause);
   // Parts of its memory have been put to sleep, or back. True: none sleeps any more.
   void NoteAsleep(uint8_t memory) { asleep_.fetch_or(memory, std::memory_order_relaxed); }
   bool NoteAwake(uint8_t memory) {
@@ -289,7 +304,7 @@ class Worker {
   // It is within an update of weights that comes in parts.
   void SetUpdating(bool updating) { updating_.store(updating, std::memory_order_relaxed); }
   void BeginControl() { controls_.fetch_add(1, std::memory_order_relaxed); }
-  void EndControl() { controls_.fetch_sub(1, std::memory_order_relaxed); }
+  void EndControl();
 
   // It tells what its cache takes in and lets go, and is believed.
   bool tells_cache() const { return tells_cache_.load(std::memory_order_relaxed); }
@@ -324,6 +339,8 @@ class Worker {
 
  private:
   void LikePauseOf(const Worker& other);
+  void GoOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Doubt(bool been_down) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const WorkerSpec spec_;
   const uint64_t number_;
@@ -336,6 +353,7 @@ class Worker {
   PauseReading pause_reading_ ABSL_GUARDED_BY(mutex_) = PauseReading::kInference;
   PauseDoubt pause_doubt_ ABSL_GUARDED_BY(mutex_);
   uint64_t pause_doubts_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t pause_changes_ ABSL_GUARDED_BY(mutex_) = 0;  // controls that have ended too
   KvAddress kv_address_ ABSL_GUARDED_BY(mutex_);
   std::string api_key_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, std::string>> labels_ ABSL_GUARDED_BY(mutex_);

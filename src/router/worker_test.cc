@@ -52,7 +52,7 @@ TEST(WorkerTest, HasANumberOfItsOwn) {
 TEST(WorkerTest, APauseWhoseAnswerIsLostCountsUntilAReadingTellsOtherwise) {
   // It counted until the worker was told to go on, though it had never been paused.
   Worker worker(*ParseWorkerUrl("http://a:1"));
-  EXPECT_FALSE(worker.BeginPause(PauseReading::kIsSleeping));
+  EXPECT_FALSE(worker.BeginPause(PauseReading::kIsSleeping).paused);
   worker.NoteAsleep(kWeightsMemory);
   EXPECT_EQ(worker.pause_doubt().number, 0u);
   worker.DoubtPause(false);
@@ -77,7 +77,7 @@ TEST(WorkerTest, AReadingFromBeforeAnotherPauseDoesNotEndThatOne) {
   worker.BeginPause(PauseReading::kIsPaused);
   worker.DoubtPause(false);
   const PauseDoubt first = worker.pause_doubt();
-  EXPECT_TRUE(worker.BeginPause(PauseReading::kIsPaused));
+  EXPECT_TRUE(worker.BeginPause(PauseReading::kIsPaused).paused);
   EXPECT_FALSE(worker.SettlePause(first, false));
   EXPECT_TRUE(worker.held_back());
   worker.DoubtPause(false);
@@ -87,6 +87,39 @@ TEST(WorkerTest, AReadingFromBeforeAnotherPauseDoesNotEndThatOne) {
   worker.DoubtPause(false);  // of the pause that is over
   EXPECT_EQ(worker.pause_doubt().number, 0u);
   EXPECT_FALSE(worker.held_back());
+}
+
+TEST(WorkerTest, ADoubtOfAWorkerThatHasBeenDownStaysOneOfThat) {
+  // A /continue_generation that was lost made it one that only a reading could settle.
+  Worker worker(*ParseWorkerUrl("http://a:1"));
+  worker.BeginPause(PauseReading::kInference);
+  worker.DoubtPause(true);
+  worker.DoubtPause(false);
+  EXPECT_TRUE(worker.pause_doubt().been_down);
+}
+
+TEST(WorkerTest, APauseThatIsSureEndsByAReadingOfThatPauseAlone) {
+  // One that was resumed past the gateway counted for ever.
+  Worker worker(*ParseWorkerUrl("http://a:1"));
+  EXPECT_EQ(worker.sure_pause().number, 0u);
+  EXPECT_FALSE(worker.EndSurePause(worker.sure_pause()));
+  worker.BeginPause(PauseReading::kIsSleeping);
+  worker.NoteAsleep(kWeightsMemory);
+  const SurePause first = worker.sure_pause();
+  EXPECT_EQ(first.reading, PauseReading::kIsSleeping);
+  worker.EndPause();
+  EXPECT_FALSE(worker.EndSurePause(first));
+  worker.BeginPause(PauseReading::kIsPaused);
+  EXPECT_FALSE(worker.EndSurePause(first));
+  const SurePause second = worker.sure_pause();
+  worker.DoubtPause(false);
+  EXPECT_EQ(worker.sure_pause().number, 0u);
+  EXPECT_FALSE(worker.EndSurePause(second));
+  EXPECT_FALSE(worker.SettlePause(worker.pause_doubt(), true));
+  worker.NoteAsleep(kWeightsMemory);
+  EXPECT_TRUE(worker.EndSurePause(worker.sure_pause()));
+  EXPECT_FALSE(worker.held_back());
+  EXPECT_TRUE(worker.NoteAwake(0));
 }
 
 TEST(WorkerTest, ARankThatIsNewIsInTheDoubtOfItsServer) {

@@ -92,7 +92,8 @@ struct ServingModel {
   std::shared_ptr<ConversationCache> conversation_cache;  // null: every prompt is encoded whole
   std::shared_ptr<const LongTextEncoder> long_texts;      // null: plans encode long texts whole
   std::shared_ptr<const ChatTemplate> chat_template;      // null: the model has none
-  std::unique_ptr<StepPace> render_pace = std::make_unique<StepPace>();  // what that takes
+  // What that takes; shared, as the template is.
+  std::shared_ptr<StepPace> render_pace = std::make_shared<StepPace>();
   std::string chat_template_error;     // why there is none, for the refusal
   ModelOutputFormat output;            // how its output is read
   bool forward_unknown_tools = false;  // calls of tools that nobody offered are calls too

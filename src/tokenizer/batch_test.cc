@@ -148,6 +148,25 @@ TEST(BatchTokenizerTest, TextsOfOtherFamiliesKeepTheirIdsWhereverTheyAreCut) {
   }
 }
 
+// Each part was refused for the character before it.
+TEST(BatchTokenizerTest, AModelThatKnowsWordsButNotTheirLettersTakesLongTexts) {
+  std::mt19937 random(17);
+  for (const std::string model :
+       {R"("type":"WordLevel","unk_token":"?")",
+        R"("type":"WordPiece","unk_token":"?","max_input_chars_per_word":100,)"
+        R"("continuing_subword_prefix":"##")"}) {
+    const auto tokenizer = Make(R"({"pre_tokenizer":{"type":"WhitespaceSplit"},"model":{)" + model +
+                                R"(,"vocab":{"hello":0,"world":1,"a":2}}})");
+    ASSERT_TRUE(tokenizer);
+    std::string text;
+    while (text.size() < 1000)
+      text += random() % 4 == 0 ? "a " : random() % 2 == 0 ? "hello " : "world ";
+    ExpectSameIds(tokenizer, text, &random);
+    const tokenizer::Seams seams(tokenizer->pipeline());
+    EXPECT_EQ(seams.Find("hello a world", 1, 13), 7u);
+  }
+}
+
 TEST(BatchTokenizerTest, ALongTextIsReallyCut) {
   auto tokenizer = Make(ByteLevelJson(kMerges));
   tokenizer::Seams seams(tokenizer->pipeline());

@@ -21,7 +21,10 @@ void GatewayError(net::Exchange& exchange, int status, std::string_view message,
 }
 
 void GatewayError(net::Exchange& exchange, const Status& status) {
-  GatewayError(exchange, HttpStatus(status.code()), MessageOf(status), ReasonOf(status));
+  const int number = HttpStatus(status.code());
+  GatewayReply(
+      exchange, number,
+      router::GatewayErrorBody(number, MessageOf(status), ReasonOf(status), FieldOf(status)));
 }
 
 }  // namespace portico::api

@@ -254,8 +254,10 @@ bool HandleOpen(net::Exchange& exchange, GatewayContext& context) {
   return true;
 }
 
-// Workers take it only where operators have a key of their own; so must this.
+// SGLang takes a storage backend only where operators have a key of their own, and vLLM /collective_rpc only in its
+// development mode: with --api-key alone, any client would be an operator here.
 bool NamesCode(const net::HttpRequest& head) {
+  if (head.path == "/collective_rpc") return true;
   return head.path == "/hicache/storage-backend" && head.method != "GET" && head.method != "HEAD";
 }
 

@@ -71,16 +71,18 @@ bool HasField(const std::string_view (&fields)[N], std::string_view name) {
   return std::find(std::begin(fields), std::end(fields), name) != std::end(fields);
 }
 
-Status CheckFieldName(std::string_view name, bool known) {
-  if (known) return OkStatus();
+template <size_t N>
+Status CheckFieldName(std::string_view name, const std::string_view (&fields)[N]) {
+  if (HasField(fields, name)) return OkStatus();
   const auto there = std::find_if(std::begin(kElsewhere), std::end(kElsewhere),
                                   [&](const ElsewhereField& one) { return one.name == name; });
   if (there != std::end(kElsewhere)) {
     return InvalidArgument(std::string(name),
                            fmt::format("{} cannot be set here: {}", name, there->where));
   }
-  return InvalidArgument(std::string(name),
-                         fmt::format("there is no field `{:.64}` of a worker", name));
+  return InvalidArgument(
+      std::string(name),
+      fmt::format("there is no field `{:.64}`; the fields are {}", name, fmt::join(fields, ", ")));
 }
 
 // An object of which all members that are not null are among `fields`; the others are dropped.
@@ -90,7 +92,7 @@ StatusOr<Json> ReadObject(std::string_view body, const std::string_view (&fields
   if (!json.is_object()) return InvalidArgument("", "the body is not a JSON object");
   std::erase_if(json.as_object(), [](const auto& member) { return member.second.is_null(); });
   for (const auto& [name, value] : json.as_object()) {
-    PORTICO_RETURN_IF_ERROR(CheckFieldName(name, HasField(fields, name)));
+    PORTICO_RETURN_IF_ERROR(CheckFieldName(name, fields));
   }
   return json;
 }

@@ -11,6 +11,7 @@
 #include "api/gateway/gateway_reply.h"
 #include "api/gateway/worker_fields.h"
 #include "api/query.h"
+#include "base/log.h"
 #include "text/json.h"
 #include "text/json_writer.h"
 
@@ -121,7 +122,12 @@ void RemoveWorker(net::Exchange& exchange, router::Gateway& gateway, std::string
 void ChangeOne(net::Exchange& exchange, router::Gateway& gateway, Worker& worker) {
   const auto change = ReadWorkerChange(exchange.request.body);
   if (!change.ok()) return GatewayError(exchange, change.status());
+  const bool drained = worker.draining();
   worker.Change(*change);
+  if (worker.draining() != drained) {
+    LogInfo("worker {} {} {}", worker.id(), worker.url(),
+            drained ? "takes requests again" : "drains: it gets no new requests");
+  }
   if (change->api_key.has_value()) gateway.NoteModelsChanged();  // it may have refused the old key
   GatewayReply(exchange, 200, WorkerJson(worker));
 }

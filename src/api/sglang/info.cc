@@ -130,6 +130,7 @@ Json ServerInfo(const ApiContext& api) {
     info.Set("tokenizer_path", model->tokenizer_path);
     info.Set("served_model_name", model->id);
     info.Set("weight_version", model->weight_version());
+    info.Set("dp_size", engine.can.data_parallel_ranks);
     info.Set("max_total_num_tokens", engine.max_total_tokens);
     info.Set("max_context_length", engine.context_length);
   }

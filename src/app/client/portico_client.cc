@@ -12,6 +12,7 @@
 #include "router/gateway.h"
 #include "router/proxy/proxy_call.h"
 #include "text/json.h"
+#include "text/json_outline.h"
 
 namespace portico {
 namespace {
@@ -22,9 +23,11 @@ constexpr std::string_view kEmbeddingPath = "/v1/embeddings";
 
 // A whole answer is not asked for in chunks.
 Status CheckNoStream(const std::string& request) {
-  if (request.find("\"stream\"") == std::string::npos) return OkStatus();
-  const auto parsed = Json::Parse(request);
-  if (!parsed.ok() || !parsed->is_object() || !parsed->GetBool("stream", false)) return OkStatus();
+  // What is long is not read; whether the rest is JSON, the worker says.
+  const auto outline = OutlineOf(request, [](std::string_view) { return false; });
+  if (!outline) return OkStatus();
+  const auto parsed = Json::Parse(outline->text);
+  if (!parsed.ok() || !parsed->GetBool("stream", false)) return OkStatus();
   return InvalidArgument("stream", "stream must be false or absent where a whole answer is wanted");
 }
 

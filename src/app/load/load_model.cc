@@ -280,6 +280,7 @@ StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& opti
     model->conversation_cache = like->conversation_cache;
     model->long_texts = like->long_texts;
     model->chat_template = like->chat_template;
+    model->render_pace = like->render_pace;
     model->chat_template_error = like->chat_template_error;
     model->joins_pairs = like->joins_pairs;
     model->plain_pair_template = like->plain_pair_template;

@@ -10,6 +10,7 @@
 
 #include "app/load/load_model.h"
 #include "app/load/sglang_model.h"
+#include "app/omni/start_pipeline.h"
 #include "app/program_path.h"
 #include "app/progress_bar.h"
 #include "app/serve/serve_command.h"
@@ -40,6 +41,7 @@ void WarnOfIdleOptions(const ModelOptions& model, std::string_view id) {
 
 Status LoadModels(const ServeOptions& options,
                   const std::shared_ptr<grammar::GrammarCompiler>& grammars, HttpService* service) {
+  PORTICO_RETURN_IF_ERROR(CheckPipeline(options));
   ModelRegistry* models = &service->models();
   SetMaxTagBytes(static_cast<size_t>(options.grammar_text_bytes));
   SharedResources shared = ShareResources(options);

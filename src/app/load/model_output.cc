@@ -6,6 +6,7 @@
 #include "app/read_file.h"
 #include "base/log.h"
 #include "parser/declared/families.h"
+#include "parser/detect/detect.h"
 #include "parser/reasoning/families.h"
 #include "parser/tool/families.h"
 #include "service/output/declared_format.h"
@@ -71,6 +72,16 @@ Status ReadOutputFormat(const ModelOptions& options, std::string_view chat_templ
     LogInfo("model `{}`: tool calls as {}, reasoning as {}", model->id,
             model->output.tools == nullptr ? "text" : model->output.tools->name,
             model->output.reasoning == nullptr ? "text" : model->output.reasoning->name);
+  }
+  if (format.tool_call_parser == "auto" && model->output.tools == nullptr) {
+    const std::string like = parser::SuggestToolParser(chat_template);
+    if (!like.empty()) {
+      LogWarning(
+          "model `{}`: its tool calls stay in the text, as no rule of auto knows their format; the "
+          "chat template's "
+          "look like {} (--tool-call-parser {})",
+          model->id, like, like);
+    }
   }
   return OkStatus();
 }

@@ -4,7 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <optional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,6 +22,7 @@
 #include "engine/sglang/sglang_engine.h"
 #include "router/local_fleet.h"
 #include "router/policy/make_policy.h"
+#include "text/json.h"
 
 namespace portico {
 namespace {
@@ -24,6 +31,7 @@ using EnginePtr = std::unique_ptr<Engine>;
 
 // What a front end needs after its requests have ended.
 constexpr std::chrono::seconds kTimeToStop{10};
+constexpr int64_t kMostReplicas = 64;  // as --sglang-replicas has it
 
 // The last value of a flag, in either of argparse's two forms; empty: it is not there.
 std::string ValueOf(const std::vector<std::string>& flags,
@@ -46,6 +54,33 @@ int NumberOf(const std::vector<std::string>& flags, std::initializer_list<std::s
              int otherwise) {
   int number = 0;
   return absl::SimpleAtoi(ValueOf(flags, names), &number) ? number : otherwise;
+}
+
+// The port of a TCP endpoint.
+std::optional<int> PortOf(const std::string& endpoint) {
+  int port = 0;
+  if (!endpoint.starts_with("tcp://") ||
+      !absl::SimpleAtoi(endpoint.substr(endpoint.rfind(':') + 1), &port)) {
+    return std::nullopt;
+  }
+  return port;
+}
+
+// How far the ports of one replica are from those of the one before it. SGLang's own ranks have ports one after the other, from
+// each of the two on; replay_endpoint usually is the port behind endpoint.
+int64_t PortStep(const Json& events, int ranks) {
+  const auto first = PortOf(events.GetString("endpoint"));
+  const auto replay = PortOf(events.GetString("replay_endpoint"));
+  if (!first || !replay) return ranks;
+  const int64_t apart = std::abs(int64_t{*first} - *replay);
+  return apart < kMostReplicas * ranks ? apart + ranks : ranks;
+}
+
+std::string ReplicaEndpoint(const std::string& endpoint, int index, int64_t step) {
+  if (endpoint.starts_with("ipc://")) return fmt::format("{}-{}", endpoint, index);
+  const auto port = PortOf(endpoint);
+  if (!port) return endpoint;
+  return fmt::format("{}:{}", endpoint.substr(0, endpoint.rfind(':')), *port + index * step);
 }
 
 std::vector<std::string> AttachFiles(const ModelOptions& options) {
@@ -133,8 +168,8 @@ StatusOr<std::vector<sglang::SglangOptions>> EnginesOf(const ModelOptions& optio
   for (int i = 0; i < replicas; ++i) {
     wanted.push_back(each);
     if (i == 0) continue;
-    const std::vector<std::string> gpus = GpuFlags(each.flags, i);
-    wanted.back().flags.insert(wanted.back().flags.end(), gpus.begin(), gpus.end());
+    const std::vector<std::string> own = ReplicaFlags(each.flags, i);
+    wanted.back().flags.insert(wanted.back().flags.end(), own.begin(), own.end());
   }
   return wanted;
 }
@@ -156,13 +191,25 @@ bool Joins(const ModelOptions& model) {
 
 }  // namespace
 
-std::vector<std::string> GpuFlags(const std::vector<std::string>& flags, int index) {
-  if (ValueOf(flags, {"--device"}) == "cpu") return {};
-  const int each = NumberOf(flags, {"--tp-size", "--tp", "--tensor-parallel-size"}, 1) *
-                   NumberOf(flags, {"--pp-size", "--pipeline-parallel-size"}, 1) *
-                   NumberOf(flags, {"--dp-size", "--dp", "--data-parallel-size"}, 1);
-  const int first = NumberOf(flags, {"--base-gpu-id"}, 0);
-  return {"--base-gpu-id", std::to_string(first + index * each)};
+std::vector<std::string> ReplicaFlags(const std::vector<std::string>& flags, int index) {
+  std::vector<std::string> own;
+  const int ranks = NumberOf(flags, {"--dp-size", "--dp", "--data-parallel-size"}, 1);
+  if (ValueOf(flags, {"--device"}) != "cpu") {
+    const int each = NumberOf(flags, {"--tp-size", "--tp", "--tensor-parallel-size"}, 1) *
+                     NumberOf(flags, {"--pp-size", "--pipeline-parallel-size"}, 1) * ranks;
+    const int first = NumberOf(flags, {"--base-gpu-id"}, 0);
+    own = {"--base-gpu-id", std::to_string(first + index * each)};
+  }
+  auto events = Json::Parse(ValueOf(flags, {"--kv-events-config"}));
+  if (!events.ok() || !events->is_object()) return own;
+  if (events->Find("endpoint") == nullptr) events->Set("endpoint", Json("tcp://*:5557"));
+  const int64_t step = PortStep(*events, ranks);
+  for (const char* name : {"endpoint", "replay_endpoint"}) {
+    const std::string endpoint = events->GetString(name);
+    if (!endpoint.empty()) events->Set(name, Json(ReplicaEndpoint(endpoint, index, step)));
+  }
+  own.insert(own.end(), {"--kv-events-config", events->Dump()});
+  return own;
 }
 
 StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::string& path,

@@ -24,7 +24,8 @@ StatusOr<std::vector<std::unique_ptr<Engine>>> JoinSglangEngines(
     const std::vector<ModelOptions>& models, const SharedResources& shared,
     const LoadProgress& progress);
 
-// SGLang's argument for the first GPU of engine `index`, for arguments that name the GPUs of one; empty on a CPU.
-std::vector<std::string> GpuFlags(const std::vector<std::string>& flags, int index);
+// What engine `index` has apart from the first one, whose arguments are `flags`: its first GPU, unless it runs on a CPU, and
+// where it publishes its KV-cache events (a port beyond those of the engines before it, or a file of its own).
+std::vector<std::string> ReplicaFlags(const std::vector<std::string>& flags, int index);
 
 }  // namespace portico

@@ -99,6 +99,13 @@ pipeline::Pipeline::Kinds StageKinds(EngineStageContext context) {
   return kinds;
 }
 
+Status CheckPipeline(const ServeOptions& options) {
+  if (!options.speech && options.pipeline.empty()) return OkStatus();
+  PORTICO_ASSIGN_OR_RETURN(const pipeline::PipelineConfig config,
+                           LoadPipelineConfig(options.pipeline, options.pipeline_overrides));
+  return pipeline::Pipeline::CheckStages(config, StageKinds(EngineStageContext{}));
+}
+
 StatusOr<std::unique_ptr<pipeline::Pipeline>> StartPipeline(const ServeOptions& options,
                                                             EngineStageContext context,
                                                             Registry* registry) {

@@ -36,6 +36,9 @@ void ServeAlone(const pipeline::PipelineConfig& config, ServeOptions* options);
 // The kinds of stages that this program has.
 pipeline::Pipeline::Kinds StageKinds(EngineStageContext context);
 
+// What StartPipeline() will say of the native stages and their packages, before models are loaded for them.
+Status CheckPipeline(const ServeOptions& options);
+
 // The pipeline that the options ask for, or null if they ask for none. INVALID_ARGUMENT names file
 // and line, UNAVAILABLE the package that is missing.
 StatusOr<std::unique_ptr<pipeline::Pipeline>> StartPipeline(const ServeOptions& options,

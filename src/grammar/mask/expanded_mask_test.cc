@@ -213,6 +213,9 @@ TEST(ExpandedMask, GroupsRepeatAsOftenAsTheirCountsSay) {
       {"(ab){20}(ab){17,30}1", AllOf({Times(ab, 20, 20), Times(ab, 17, 30), Literal("1")})},
       {"([ab]{1,3}[ 1]){18,40}", Times(word, 18, 40)},
       {"([ab]{1,3}[ 1]){3}", Times(word, 3, 3)},
+      {"([ab]{1,9} ){12}", Times(AllOf({Times(class_ab, 1, 9), Literal(" ")}), 12, 12)},
+      {"( [ab]{1,30}){0,4}1",
+       AllOf({Times(AllOf({Literal(" "), Times(class_ab, 1, 30)}), 0, 4), Literal("1")})},
       {"(([ab]{1,3}[ 1]){2}1){0,18}", Times(AllOf({Times(word, 2, 2), Literal("1")}), 0, 18)},
       {"(([ab]1){17,20} ){17,18}",
        Times(AllOf({Times(AllOf({class_ab, Literal("1")}), 17, 20), Literal(" ")}), 17, 18)},
@@ -267,7 +270,10 @@ TEST(ExpandedMask, CharactersRepeatAsOftenAsTheirCountsSay) {
        OneOf({AllOf({Times(ab, 1, 20), Literal("1")}), AllOf({Times(ab, 4, 30), Literal(" ")})})},
       {"( [ab]{2,17})?1[ab]{17,18}", AllOf({Times(AllOf({Literal(" "), Times(ab, 2, 17)}), 0, 1),
                                             Literal("1"), Times(ab, 17, 18)})},
-      {"[ab]{0,17}[b1]{0,17}", AllOf({Times(ab, 0, 17), Times(Ascii("b1"), 0, 17)})}};
+      {"[ab]{0,17}[b1]{0,17}", AllOf({Times(ab, 0, 17), Times(Ascii("b1"), 0, 17)})},
+      {"[ab]{3,60}[b1]{2,70}a", AllOf({Times(ab, 3, 60), Times(Ascii("b1"), 2, 70), Literal("a")})},
+      {"(?:a|[bé]){2,20}(?:[b1]|é){3,30}",
+       AllOf({Times(abe, 2, 20), Times(OneOf({Ascii("b1"), Literal("é")}), 3, 30)})}};
   for (const auto& [regex, same] : cases) {
     for (const Walked& walked : Both(regex, same)) Walk(walked, 2, 12);
   }
@@ -293,6 +299,56 @@ TEST(ExpandedMask, AnEscapeIsOneCharacterOfAStringAndTwoOfPlainText) {
   Walk({GrammarKind::kRegex, R"(\\[ab]{17,19}(\\|1))",
         AllOf({Literal("\\"), Times(Ascii("ab"), 17, 19), Ascii("\\1")})},
        3, 14);
+}
+
+// What follows a piece may be its own characters, and it may begin anywhere: a second a mask, of a large vocabulary.
+TEST(ExpandedMask, PatternsWithoutAnchorsMatchAnywhere) {
+  const auto walk = [](const std::string& pattern, const Part& inside) {
+    Walk(Schema(R"({"type":"string","pattern":")" + pattern + "\"}",
+                AllOf({Literal("\""), inside, Literal("\"")})),
+         2, 10);
+  };
+  const Part any = Times(AnyChar(), 0, -1);
+  const Part but_lines = JsonCharBut('\n');
+  const Part ab = Ascii("ab");
+  walk("[^\\n]{3}", AllOf({any, Times(but_lines, 3, 3), any}));
+  walk("[^\\n]{5,}", AllOf({any, Times(but_lines, 5, 5), any}));
+  walk("1[^\\n]{2,40}", AllOf({any, Literal("1"), Times(but_lines, 2, 2), any}));
+  walk("^1[^\\n]{0,40}", AllOf({Literal("1"), any}));
+  walk("^[^\\n]{1,50}", AllOf({but_lines, any}));
+  walk("[ab]{2}-[ab]{3}$", AllOf({any, Times(ab, 2, 2), Literal("-"), Times(ab, 3, 3)}));
+  walk("^[ab]{0,20}[ab]{17,20}$", Times(ab, 17, 40));
+  walk("[^\\n]{20,}", AllOf({any, Times(but_lines, 20, 20), any}));
+  walk("[ab]{4,}", AllOf({any, Times(ab, 4, 4), any}));
+  walk("(?:[a1]|b){5,9}$", AllOf({any, Times(Ascii("ab1"), 5, 5)}));
+  walk("a[ab1]{4,6}", AllOf({any, Literal("a"), Times(Ascii("ab1"), 4, 4), any}));
+  walk("a[ab1]{5,}$", AllOf({any, Literal("a"), Times(Ascii("ab1"), 5, -1)}));
+  walk("a[^\\n]{12,20}b", AllOf({any, Literal("a"), Times(but_lines, 12, 20), Literal("b"), any}));
+  walk("ab[^\\n]{18,}1[ab]*",
+       AllOf({any, Literal("ab"), Times(but_lines, 18, -1), Literal("1"), any}));
+  walk("[ab]{2}[^\\n]{30}$", AllOf({any, Times(ab, 2, 2), Times(but_lines, 30, 30)}));
+  walk("^1[ab]{9,}", AllOf({Literal("1"), Times(ab, 9, 9), any}));
+  walk("^[^\\n]+[^\\n]{0,9}[^\\n]{3,9}$", Times(but_lines, 4, -1));
+  walk("^[ab]{2}|1{20,30}",
+       OneOf({AllOf({Times(ab, 2, 2), any}), AllOf({any, Times(Literal("1"), 20, 20), any})}));
+}
+
+TEST(ExpandedMask, CountedCharactersInTagsEndWhereTheTagGoesOn) {
+  const auto format = [](const std::string& of) {
+    return R"({"type":"structural_tag","format":)" + of + "}";
+  };
+  const Part ab = Ascii("ab");
+  Walk({GrammarKind::kStructuralTag, format(R"({"type":"tag","begin":"1","end":" a1",
+                   "content":{"type":"regex","pattern":"[ab]{2,20}"}})"),
+        AllOf({Literal("1"), Times(ab, 2, 20), Literal(" a1")})},
+       3, 12);
+  Walk({GrammarKind::kStructuralTag,
+        format(R"({"type":"sequence","elements":[{"type":"regex","pattern":"[ab]{2,20}"},
+                   {"type":"const_string","value":"1"},{"type":"regex","pattern":"[a ]{0,17}"},
+                   {"type":"regex","pattern":"[1b]{0,200}"}]})"),
+        AllOf({Times(ab, 2, 20), Literal("1"), Times(Ascii("a "), 0, 17),
+               Times(Ascii("1b"), 0, 200)})},
+       3, 12);
 }
 
 TEST(ExpandedMask, APatternKeepsTheLengthsBesideIt) {

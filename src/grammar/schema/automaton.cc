@@ -85,6 +85,13 @@ std::string TimesRegex(const std::string& regex, int64_t min, int64_t max) {
 
 }  // namespace
 
+std::optional<Automaton> WholeRepeat(const Expr& repeat) {
+  if (auto all = AutomatonOf(repeat, kGroupStates)) return all;
+  // As ([a-z]{1,9} ){10}: as a rule that is repeated, each mask took milliseconds.
+  if (!AutomatonOf(repeat.parts[0], kGroupStates / 2)) return std::nullopt;
+  return AutomatonOf(repeat, 2 * kGroupStates);
+}
+
 std::string Quantifier(int64_t min, int64_t max) {
   if (min == 0 && max == 1) return "?";
   if (min == 0 && max < 0) return "*";

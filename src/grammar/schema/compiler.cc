@@ -20,6 +20,28 @@ void Insert(Parts* parts, Part part) {
 
 constexpr TypeBit kTypes[] = {kObject, kArray, kString, kInteger, kBoolean, kNull};
 
+// Where schemas that hold at once allow nothing: the keyword of one of them that says most, and that schema.
+std::pair<const Json*, std::string_view> LimitOf(const Parts& parts) {
+  for (const char* const keyword : {"const",       "enum",
+                                    "minimum",     "exclusiveMinimum",
+                                    "maximum",     "exclusiveMaximum",
+                                    "minLength",   "format",
+                                    "pattern",     "minItems",
+                                    "allOf",       "anyOf",
+                                    "oneOf",       "$ref",
+                                    "not",         "items",
+                                    "prefixItems", "contains",
+                                    "required",    "minProperties",
+                                    "properties",  "type"}) {
+    for (const Part& part : parts) {
+      if (part.schema->is_object() && part.schema->Find(keyword) != nullptr) {
+        return {part.schema, keyword};
+      }
+    }
+  }
+  return {nullptr, {}};
+}
+
 }  // namespace
 
 SchemaCompiler::SchemaCompiler(Json schema, const SchemaOptions& options)
@@ -41,7 +63,24 @@ StatusOr<std::string> SchemaCompiler::Run() {
                    fmt::format("it needs more than {} rules", options_.max_rules));
     }
   }
+  PORTICO_RETURN_IF_ERROR(CheckSatisfiable());
   return rules_.Print(options_.escape_less);
+}
+
+// Names the innermost schema that makes it so.
+Status SchemaCompiler::CheckSatisfiable() {
+  const std::vector<int32_t> way = rules_.Unsatisfied();
+  const Json* schema = nullptr;
+  std::string_view keyword;
+  for (const int32_t rule : way) {
+    for (const auto& [parts, own] : rule_of_) {
+      if (own != rule) continue;
+      const auto [found, key] = LimitOf(parts);
+      if (found != nullptr) schema = found, keyword = key;
+    }
+  }
+  if (schema == nullptr) return OkStatus();
+  return document_.Refused(schema, keyword, "nothing can satisfy it");
 }
 
 StatusOr<int32_t> SchemaCompiler::RuleOf(Parts parts) {

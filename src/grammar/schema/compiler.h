@@ -45,6 +45,7 @@ class SchemaCompiler {
   StatusOr<std::string> Run();
 
  private:
+  Status CheckSatisfiable();
   // What several members of an object or items of an array have in common.
   struct ObjectShape;
 

@@ -102,6 +102,10 @@ StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts,
       pattern = std::move(own);
     }
   }
+  if (std::max(min, max) > kMaxLength) {
+    return document_.Refused(bounded, max > kMaxLength ? "maxLength" : "minLength",
+                             fmt::format("is greater than {}", kMaxLength));
+  }
   if (patterned != nullptr) {
     auto inside = PatternInside(pattern);
     if (!inside.ok()) return document_.Refused(patterned, keyword, MessageOf(inside.status()));
@@ -116,10 +120,6 @@ StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts,
     return WithCountedPieces(*std::move(limited), CountedChars::kJson, ahead, &rules_);
   }
   if (bounded == nullptr) return std::nullopt;
-  if (std::max(min, max) > kMaxLength) {
-    return document_.Refused(bounded, max > kMaxLength ? "maxLength" : "minLength",
-                             fmt::format("is greater than {}", kMaxLength));
-  }
   if (max >= 0 && min > max) return std::optional<Expr>(Expr::Never());
   if (max == 0) return std::optional<Expr>(Expr::Empty());
   const auto [found, added] = shared_.try_emplace(fmt::format("counted/{}/{}", min, max), 0);

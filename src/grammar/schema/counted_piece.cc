@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "grammar/schema/automaton.h"
+#include "grammar/schema/open_ends.h"
 #include "text/utf8.h"
 
 namespace portico::grammar {
@@ -17,8 +18,12 @@ namespace {
 constexpr size_t kCharsAhead = 3;
 // A class takes as many states as the count says up to these numbers: where the characters tell whether the piece goes on, and where
 // what follows may be one of them. The core has no masks for longer ones.
-constexpr int64_t kMostApartStates = 16;
-constexpr int64_t kMostStatesOfClass = 128;
+constexpr int64_t kMostApartStates = 8;
+constexpr int64_t kMostStatesOfClass = 48;
+// Others are automata that the core repeats as states so often.
+constexpr int64_t kMostRepeatedStates = 16;
+// Of a piece in a group that is one automaton.
+constexpr int64_t kMostStatesInGroup = 32;
 // Of the walks that find what is ahead. Nothing is known where they end.
 constexpr int64_t kMostSteps = 200000;
 constexpr int kMostNestedRepeats = 4;
@@ -64,6 +69,13 @@ class PieceCounter {
       case Expr::Kind::kJsonChars:
         return expr;
       case Expr::Kind::kSequence: {
+        if (expr.searched && AutomatonOf(expr, kGroupStates)) return expr;
+        if (auto runs = WithEndsOfRuns(expr)) {
+          expr = *std::move(runs);
+        } else if (expr.searched) {
+          if (AutomatonOf(expr, kSearchStates)) return expr;
+          expr = WithEndsAsAutomata(expr);
+        }
         CharsAhead behind = ahead;
         for (size_t i = expr.parts.size(); i-- > 0;) {
           CharsAhead here = First(expr.parts[i], behind, 0);
@@ -88,7 +100,7 @@ class PieceCounter {
       if (!IsCounted(repeat, ahead)) return repeat;
       return Expr::Rule(rules_->AddCounted("piece", repeat.min, repeat.max, chars_, part, ahead));
     }
-    if (IsAutomaton(repeat)) return repeat;
+    if (repeat.max != 1 && !HasLongPiece(part) && IsAutomaton(repeat)) return repeat;
     // Its next repetition may follow.
     const CharsAhead behind =
         repeat.max == 1 ? ahead : Either(ahead, First(part, Again(part, ahead, 0), 0));
@@ -96,8 +108,16 @@ class PieceCounter {
     return repeat;
   }
 
+  // Its states take longer to compile than a mask to tell what they would.
+  static bool HasLongPiece(const Expr& expr) {
+    if (expr.kind == Expr::Kind::kRepeat && expr.parts[0].one_char) {
+      return std::max(expr.min, expr.max) > kMostStatesInGroup;
+    }
+    return std::any_of(expr.parts.begin(), expr.parts.end(), HasLongPiece);
+  }
+
   static bool IsAutomaton(const Expr& repeat) {
-    if (AutomatonOf(repeat, kGroupStates)) return true;
+    if (WholeRepeat(repeat)) return true;
     const auto one = AutomatonOf(repeat.parts[0], kGroupStates);
     return one && !one->nullable && repeat.max >= 0;
   }
@@ -106,11 +126,14 @@ class PieceCounter {
     const Expr& part = repeat.parts[0];
     const int64_t count = std::max(repeat.min, repeat.max);
     if (count <= 1) return false;
-    if (part.kind != Expr::Kind::kClass && AutomatonOf(repeat, kGroupStates)) return false;
+    const bool is_class = part.kind == Expr::Kind::kClass;
+    if (!is_class && AutomatonOf(repeat, kGroupStates)) return false;
+    // The core would repeat a rule, and try at each mask what may follow it.
+    if (!is_class && repeat.max < 0 && !WholeRepeat(repeat)) return true;
     const CharsAhead first = First(part, {}, 0);
     const bool apart = !ahead.empty() && !first.empty() && AreApart(first[0], ahead[0]);
     if (apart) return count > kMostApartStates;
-    return count > kMostStatesOfClass || part.kind != Expr::Kind::kClass;
+    return count > (is_class ? kMostStatesOfClass : kMostRepeatedStates);
   }
 
   // In front of any number of repetitions of `part`, and of `ahead` behind them.
@@ -126,14 +149,7 @@ class PieceCounter {
     if (++steps_ > kMostSteps) return {};
     switch (expr.kind) {
       case Expr::Kind::kText: {
-        CharsAhead first;
-        std::string_view rest = expr.text;
-        while (!rest.empty() && first.size() < kCharsAhead) {
-          const size_t length = std::max<size_t>(Utf8SequenceLength(rest), 1);
-          const char32_t c = Utf8Decode(rest, length);
-          first.push_back({{c, c}});
-          rest.remove_prefix(length);
-        }
+        CharsAhead first = TextAhead(expr.text);
         for (const CharRanges& set : ahead) {
           if (first.size() < kCharsAhead) first.push_back(set);
         }
@@ -297,6 +313,17 @@ CharsAhead QuoteAhead() {
 
 CharsAhead NameEndAhead() {
   return {{{U'"', U'"'}}, {{U'\t', U'\n'}, {U'\r', U'\r'}, {U' ', U' '}, {U':', U':'}}};
+}
+
+CharsAhead TextAhead(std::string_view utf8) {
+  CharsAhead ahead;
+  while (!utf8.empty() && ahead.size() < kCharsAhead) {
+    const size_t length = std::max<size_t>(Utf8SequenceLength(utf8), 1);
+    const char32_t c = Utf8Decode(utf8, length);
+    ahead.push_back({{c, c}});
+    utf8.remove_prefix(length);
+  }
+  return ahead;
 }
 
 Expr WithCountedPieces(Expr pattern, CountedChars chars, const CharsAhead& ahead, RuleSet* rules) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "grammar/schema/expr.h"
@@ -20,6 +21,8 @@ using CharsAhead = std::vector<CharRanges>;
 CharsAhead NothingAhead();
 CharsAhead QuoteAhead();
 CharsAhead NameEndAhead();
+// Of a text that follows; none: it is empty.
+CharsAhead TextAhead(std::string_view utf8);
 
 // `pattern` with its counted pieces as rules of `rules`. It is of characters of JSON strings, or of a plain text, as `chars` says; `ahead`
 // follows it.

@@ -64,7 +64,8 @@ Expr Expr::Rule(int32_t rule) {
 }
 
 Expr Expr::Repeat(Expr part, int64_t min, int64_t max) {
-  if (max == 0) return Empty();
+  if (max == 0 || (min == 0 && IsNever(part))) return Empty();
+  if (IsNever(part)) return part;
   if (min == 1 && max == 1) return part;
   Expr expr;
   expr.kind = Kind::kRepeat;
@@ -161,6 +162,29 @@ void RuleSet::FindProductive() {
       changed = true;
     }
   }
+}
+
+// A rule that nothing matches, and for which nothing matches `expr`, which nothing matches; -1: there is none.
+int32_t RuleSet::UnsatisfiedIn(const Expr& expr) const {
+  if (expr.kind == Expr::Kind::kRule) return expr.rule;
+  for (const Expr& part : expr.parts) {
+    if (!IsProductive(part)) {
+      const int32_t rule = UnsatisfiedIn(part);
+      if (rule >= 0 || expr.kind == Expr::Kind::kSequence) return rule;
+    }
+  }
+  return -1;
+}
+
+std::vector<int32_t> RuleSet::Unsatisfied() {
+  FindProductive();
+  std::vector<int32_t> way;
+  if (productive_[0]) return way;
+  for (int32_t rule = 0; rule >= 0; rule = UnsatisfiedIn(rules_[rule].body)) {
+    if (std::find(way.begin(), way.end(), rule) != way.end()) break;
+    way.push_back(rule);
+  }
+  return way;
 }
 
 void RuleSet::Prune(Expr* expr) const {

@@ -34,6 +34,8 @@ struct Expr {
   int64_t min = 0;              // kRepeat
   int64_t max = -1;             // kRepeat; -1: no bound
   bool one_char = false;        // of a pattern: matches one character, whose escape may be several
+  CharRanges chars;             // one_char: which
+  bool searched = false;        // kSequence of a pattern: one automaton where kSearchStates allow
 
   static Expr Empty() { return {}; }
   // Matches nothing.
@@ -47,6 +49,8 @@ struct Expr {
   static Expr Optional(Expr part);
   // Any number of characters of a JSON string, each as AnyJsonChar() has it, as one automaton. It must be all of a rule.
   static Expr JsonChars();
+
+  friend bool operator==(const Expr&, const Expr&) = default;
 };
 
 class RuleSet {
@@ -67,6 +71,8 @@ class RuleSet {
   // core relies on it to follow in full.
   void SetFollowing(int32_t rule, std::string_view ebnf);
   int32_t size() const { return static_cast<int32_t>(rules_.size()); }
+  // Where nothing matches: the rules from the root to one that makes it so, each a part of the one before. Else empty.
+  std::vector<int32_t> Unsatisfied();
 
   // EBNF as xgrammar reads it, of what the root reaches. INVALID_ARGUMENT without a field: nothing matches, or a rule
   // may begin with itself. `escape_less`: of JSON, where `<` stands as \u003c only.
@@ -83,6 +89,7 @@ class RuleSet {
   };
 
   void FindProductive();
+  int32_t UnsatisfiedIn(const Expr& expr) const;
   bool IsProductive(const Expr& expr) const;
   void Prune(Expr* expr) const;
   void Reach(const Expr& expr, std::vector<int32_t>* stack);

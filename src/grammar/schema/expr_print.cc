@@ -145,13 +145,18 @@ bool RuleSet::PrintGroup(const Expr& printed, std::string* out) {
   const Expr repeat = escape_less_ ? WithoutLess(printed) : printed;
   const Expr& part = repeat.parts[0];
   if (part.kind == Expr::Kind::kClass || repeat.max == 1) return false;
-  if (const auto all = AutomatonOf(repeat, kGroupStates)) {
+  if (const auto all = WholeRepeat(repeat)) {
     *out += Group(all->regex);
     return true;
   }
   // The core repeats it by a count.
   const auto one = AutomatonOf(part, kGroupStates);
-  if (!one || one->nullable || repeat.max < 0) return false;
+  if (!one || one->nullable || (repeat.max < 0 && !part.one_char)) return false;
+  if (repeat.max < 0) {
+    *out += Group(one->regex) + Quantifier(repeat.min, repeat.min) + ' ';
+    *out += Group(fmt::format("({}*)", one->regex));
+    return true;
+  }
   *out += Group(one->regex) + Quantifier(repeat.min, repeat.max);
   return true;
 }
@@ -185,6 +190,13 @@ void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) {
       if (expr.kind == Expr::Kind::kSequence && expr.parts.empty()) {
         *out += "\"\"";
         return;
+      }
+      if (expr.searched) {
+        const auto all = AutomatonOf(escape_less_ ? WithoutLess(expr) : expr, kSearchStates);
+        if (all) {
+          *out += Group(all->regex);
+          return;
+        }
       }
       if (nested) *out += '(';
       const char* const between = expr.kind == Expr::Kind::kSequence ? " " : " | ";
@@ -227,6 +239,7 @@ StatusOr<std::string> RuleSet::Print(bool escape_less) {
       const Expr& body = rules_[i].body;
       const auto automaton =
           AutomatonOf(escape_less_ ? WithoutLess(body) : body, std::numeric_limits<int64_t>::max());
+      if (!automaton) return Error(StatusCode::kInternal, "a counted piece is no automaton");
       PrintRegex(automaton->regex, &out);
       PrintAhead(rules_[i].ahead, &out);
       out += '\n';

@@ -21,6 +21,8 @@ struct Format {
   "9])"
 #define PORTICO_BYTE "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 #define PORTICO_LABEL "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+// Four of them have no more than 253 characters in all.
+#define PORTICO_HOST_LABEL "[a-z0-9]([a-z0-9-]{0,58}[a-z0-9])?"
 #define PORTICO_HEX4 "[0-9a-fA-F]{1,4}"
 
 constexpr Format kFormats[] = {
@@ -31,7 +33,7 @@ constexpr Format kFormats[] = {
      "[0-9]+M([0-9]+S)?|[0-9]+S))?)|T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)|[0-9]"
      "+W)$"},
     {"email", "^[a-zA-Z0-9_%+-]+(\\.[a-zA-Z0-9_%+-]+)*@" PORTICO_LABEL "(\\." PORTICO_LABEL ")+$"},
-    {"hostname", "^[a-z0-9]([a-z0-9]{0,30}[a-z0-9])?(\\.[a-z0-9]([a-z0-9]{0,30}[a-z0-9])?){0,3}$"},
+    {"hostname", "^" PORTICO_HOST_LABEL "(\\." PORTICO_HOST_LABEL "){0,3}$"},
     {"ipv4", "^" PORTICO_BYTE "(\\." PORTICO_BYTE "){3}$"},
     {"ipv6", "^((" PORTICO_HEX4 ":){7}" PORTICO_HEX4 "|::(" PORTICO_HEX4 "(:" PORTICO_HEX4
              "){0,5})?|" PORTICO_HEX4 "::(" PORTICO_HEX4 "(:" PORTICO_HEX4 "){0,4})?)$"},

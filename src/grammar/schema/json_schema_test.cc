@@ -59,7 +59,8 @@ TEST(JsonSchema, NumbersKeepTheirBounds) {
   }
   Expect(R"({"type":"integer","multipleOf":7})", "5005", "yes");
   Expect(R"({"type":"integer","multipleOf":7})", "5006", "no");
-  Expect(R"({"minimum":5,"maximum":4,"type":"integer"})", "4", "nothing can satisfy it");
+  Expect(R"({"minimum":5,"maximum":4,"type":"integer"})", "4",
+         "#: minimum: nothing can satisfy it");
 }
 
 TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
@@ -98,8 +99,42 @@ TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
   Expect(R"({"type":"string","pattern":"^a.b$"})", R"x("a\"b")x", "yes");
   Expect(R"({"type":"string","pattern":"^a.b$"})", "\"a\"b\"", "no");
   Expect(R"x({"type":"string","pattern":"^(?=a)"})x", "\"a\"", "#: pattern: look-around");
+  // More repetitions than the least match nothing more where any characters may be next to them.
+  Expect(R"({"type":"string","pattern":"^a{2,3}"})", R"("aaaaa")", "yes");
+  Expect(R"({"type":"string","pattern":"b{1,2}$"})", R"("bbb")", "yes");
+  Expect(R"({"type":"string","pattern":"b{1,2}$"})", R"("bba")", "no");
+  Expect(R"({"type":"string","pattern":"^a{0,3}"})", R"("")", "yes");
+  Expect(R"({"type":"string","pattern":".{20,}","maxLength":30})", R"("abc")",
+         "#: maxLength: is not supported beside pattern with several parts of variable length; say "
+         "it in a pattern");
+  Expect(R"({"type":"string","pattern":"^.{3,}","maxLength":4})", R"("abcd")", "yes");
+  Expect(R"({"type":"string","pattern":"^.{3,}","maxLength":4})", R"("abcde")", "no");
+  // Each character may be the first of one.
+  Expect(R"({"type":"string","pattern":"a.{120}b"})", R"("a")", "no");
+  Expect(
+      R"({"type":"string","pattern":"a.{200}b"})", R"("a")",
+      "#: pattern: more than 128 characters in a pattern that may begin anywhere: begin it with ^");
+  Expect(
+      R"({"type":"string","pattern":"a|b.{200}c"})", R"("a")",
+      "#: pattern: more than 128 characters in a pattern that may begin anywhere: begin it with ^");
+  Expect(R"({"type":"string","pattern":"^a.{200}b"})", R"("a")", "no");
+  Expect(R"({"type":"string","pattern":"b{1,3}c?","maxLength":3})", R"("abc")",
+         "#: maxLength: is not supported beside pattern with several parts of variable length; say "
+         "it in a pattern");
+  Expect(R"({"type":"string","pattern":"^a*$","minLength":3000000000})", R"("a")",
+         "#: minLength: is greater than 100000");
+  Expect(R"({"type":"string","pattern":"^(ab)*$","minLength":9223372036854775807})", R"("a")",
+         "#: minLength: is greater than 100000");
+  Expect(R"({"type":"string","pattern":"^a*$","maxLength":100001})", R"("a")",
+         "#: maxLength: is greater than 100000");
   Expect(R"({"type":"string","format":"date"})", R"("2024-02-28")", "yes");
   Expect(R"({"type":"string","format":"date"})", R"("2024-13-01")", "no");
+  Expect(R"({"type":"string","format":"email"})", R"("a@so-many-hyphens-in--one-label.xn--p1ai")",
+         "yes");
+  Expect(R"({"type":"string","format":"email"})", R"("a@b-.c")", "no");
+  Expect(R"({"type":"string","format":"hostname"})", R"("a-b-c-d-e-f.internationalization-x")",
+         "yes");
+  Expect(R"({"type":"string","format":"hostname"})", '"' + std::string(61, 'a') + '"', "no");
   Expect(R"({"type":"string","format":"colour"})", "\"red\"",
          R"(#: format: the format "colour" is not supported)");
 }
@@ -131,7 +166,7 @@ TEST(JsonSchema, NamesAreStringsWhateverTheirRulesAllow) {
                                  R"({"type":"integer","minimum":3})", "false"}) {
     const std::string schema =
         std::string(R"({"type":"object","propertyNames":)") + rule + R"(,"minProperties":1})";
-    Expect(schema, R"({"a":null})", "nothing can satisfy it");
+    Expect(schema, R"({"a":null})", "#: minProperties: nothing can satisfy it");
     const std::string empty = std::string(R"({"type":"object","propertyNames":)") + rule + "}";
     Expect(empty, "{}", "yes");
     Expect(empty, "{1:null}", "no");
@@ -156,7 +191,7 @@ TEST(JsonSchema, FormatsHoldBesideConstants) {
   constexpr std::string_view kAddresses = R"({"enum":["no","1.2.3.4"],"format":"ipv4"})";
   Expect(kAddresses, R"("1.2.3.4")", "yes");
   Expect(kAddresses, R"("no")", "no");
-  Expect(R"({"const":"no","format":"uuid"})", R"("no")", "nothing can satisfy it");
+  Expect(R"({"const":"no","format":"uuid"})", R"("no")", "#: const: nothing can satisfy it");
   Expect(R"({"enum":["2024-02-28",7],"format":"date"})", "7", "yes");
   Expect(R"({"enum":["2024-02-29"],"format":"date"})", R"("2024-02-29")",
          R"(#: format: whether "2024-02-29" has the format "date" cannot be decided)");
@@ -212,7 +247,35 @@ TEST(JsonSchema, RecursionNeedsALevelOfItsOwn) {
   Expect(kTree, R"({"next":1})", "no");
   Expect(R"({"$ref":"#"})", "1", "#: $ref: consists of itself, without end");
   Expect(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})", "{}",
-         "nothing can satisfy it");
+         "#/properties/a: $ref: nothing can satisfy it");
+}
+
+// A class may match no character: a counted piece of it ended the process that compiles.
+TEST(JsonSchema, ClassesThatMatchNothingDoNotRepeat) {
+  for (const char* const pattern :
+       {"^[^\\\\s\\\\S]{0,20}$", "^[^\\\\s\\\\S]*$", "^(?:[^\\\\s\\\\S]{0,20}|b)$"}) {
+    const std::string schema =
+        R"({"type":"string","pattern":")" + std::string(pattern) + R"(","maxLength":30})";
+    Expect(schema, R"("")", "yes");
+    Expect(schema, R"("a")", "no");
+  }
+  Expect(R"({"type":"string","pattern":"^a[^\\s\\S]{0,20}$"})", R"("a")", "yes");
+  Expect(R"({"type":"string","pattern":"^[^\\s\\S]{3,20}$"})", R"("")",
+         "#: pattern: nothing can satisfy it");
+  Expect(R"({"type":"object","patternProperties":{"^[^\\s\\S]{0,30}$":{}},
+             "additionalProperties":false})",
+         R"({"": 1})", "yes");
+}
+
+// The error said neither which schema nor which keyword.
+TEST(JsonSchema, WhatAllowsNothingIsNamed) {
+  Expect(R"({"type":"object","properties":{"a":{"type":"array","minItems":1,
+             "items":{"minLength":3,"maxLength":2,"type":"string"}}},"required":["a"]})",
+         "{}", "#/properties/a/items: minLength: nothing can satisfy it");
+  Expect(R"({"anyOf":[{"const":1,"type":"string"},{"enum":["b"],"pattern":"^a"}]})", "1",
+         "#/anyOf/0: const: nothing can satisfy it");
+  Expect(R"({"allOf":[{"type":"string"},{"type":"integer"}]})", "1",
+         "#: allOf: nothing can satisfy it");
 }
 
 TEST(JsonSchema, SpecialTokensHaveNoPlaceInStrings) {

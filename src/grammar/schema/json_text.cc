@@ -78,6 +78,7 @@ Expr JsonChar(const CharRanges& ranges) {
   }
   Expr made = Expr::Choice(std::move(forms));
   made.one_char = true;
+  made.chars = ranges;
   return made;
 }
 
@@ -98,9 +99,20 @@ Expr AnyJsonChar() {
                                            {kLastSurrogate + 1, kLastChar}}),
                               std::move(escape), std::move(control)});
     made.one_char = true;
+    made.chars = Complement({});
     return made;
   }();
   return any;
+}
+
+Expr JsonCharBut(const CharRanges& left_out) {
+  // AnyJsonChar() has these by a second escape.
+  Expr twice = Expr::Sequence(
+      {Expr::Text("\\u000"), Expr::Class({{U'8', U'9'}, {U'a', U'a'}, {U'c', U'd'}})});
+  twice.one_char = true;
+  Expr made = Expr::Choice({JsonChar(Complement(left_out)), std::move(twice)});
+  made.one_char = true;
+  return made;
 }
 
 Expr Spacing::operator()() const {

@@ -22,8 +22,10 @@ CharRanges Complement(const CharRanges& ranges);
 
 // One character of a string, out of `ranges` (normalized), as JSON writes it.
 Expr JsonChar(const CharRanges& ranges);
-// Any one character.
+// Any one character. Those with a short escape have the long one too.
 Expr AnyJsonChar();
+// What AnyJsonChar() has and JsonChar(left_out) has not.
+Expr JsonCharBut(const CharRanges& left_out);
 // The inside of a string that says `utf8`.
 std::string JsonStringInside(std::string_view utf8);
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/hex_digit.h"
-#include "grammar/schema/counted_piece.h"
 #include "grammar/schema/json_text.h"
+#include "grammar/schema/open_ends.h"
 #include "text/utf8.h"
 
 namespace portico::grammar {
@@ -77,8 +77,9 @@ class Parser {
         ranges[0].first = 1;
       }
     }
-    Expr one = ranges.empty() ? Expr::Never() : Expr::Class(std::move(ranges));
+    Expr one = Expr::Class(ranges);
     one.one_char = true;
+    one.chars = std::move(ranges);
     return one;
   }
 
@@ -87,14 +88,17 @@ class Parser {
     std::vector<Expr> choices;
     int64_t states = 0;
     bool one_char = true;
+    CharRanges chars;
     do {
       PORTICO_ASSIGN_OR_RETURN(Sized one, Sequence(top, depth));
       one_char = one_char && one.expr.one_char;
+      chars.insert(chars.end(), one.expr.chars.begin(), one.expr.chars.end());
       choices.push_back(std::move(one.expr));
       states += one.states;
     } while (Take("|"));
     Expr made = Expr::Choice(std::move(choices));
     made.one_char = one_char;
+    made.chars = one_char ? Normalized(std::move(chars)) : CharRanges();
     return Sized{std::move(made), states};
   }
 
@@ -118,12 +122,12 @@ class Parser {
       if (states > kMaxStates) return Malformed("it is too big");
       parts.push_back(std::move(part.expr));
     }
+    parts = WithRunsJoined(std::move(parts));
     const bool searched = top && place_ == Place::kInString;
-    if (searched && !from_start) {
-      parts.insert(parts.begin(), Expr::Repeat(AnyJsonChar(), 0, -1));
-    }
-    if (searched && !to_end) parts.push_back(Expr::Repeat(AnyJsonChar(), 0, -1));
-    return Sized{Expr::Sequence(std::move(parts)), states + 2};
+    if (searched) parts = WithOpenEnds(std::move(parts), from_start, to_end);
+    Expr made = Expr::Sequence(std::move(parts));
+    made.searched = searched && !from_start && made.kind == Expr::Kind::kSequence;
+    return Sized{std::move(made), states + 2};
   }
 
   StatusOr<Sized> Quantified(int depth) {
@@ -354,10 +358,16 @@ class Parser {
 
 StatusOr<Expr> PatternInside(std::string_view pattern) {
   if (!IsValidUtf8(pattern)) return Malformed("it is not UTF-8");
-  return Parser(pattern, Place::kInString).Parse();
+  PORTICO_ASSIGN_OR_RETURN(Expr parsed, Parser(pattern, Place::kInString).Parse());
+  if (!CanBeSearched(parsed)) {
+    return Unsupported(
+        fmt::format("more than {} characters in a pattern that may begin anywhere: begin it with ^",
+                    kMostSearchedChars));
+  }
+  return parsed;
 }
 
-StatusOr<std::string> RegexToEbnf(std::string_view regex, bool is_all) {
+StatusOr<std::string> RegexToEbnf(std::string_view regex, const CharsAhead& ahead) {
   auto parsed = Parser(regex, Place::kAlone).Parse();
   if (parsed.status().code() == StatusCode::kUnimplemented) {
     return Malformed(fmt::format("no grammar has {}", MessageOf(parsed.status())));
@@ -365,8 +375,7 @@ StatusOr<std::string> RegexToEbnf(std::string_view regex, bool is_all) {
   if (!parsed.ok()) return parsed.status();
   RuleSet rules;
   const int32_t root = rules.Add("root");
-  rules.Set(root, WithCountedPieces(*std::move(parsed), CountedChars::kCodePoints,
-                                    is_all ? NothingAhead() : CharsAhead{}, &rules));
+  rules.Set(root, WithCountedPieces(*std::move(parsed), CountedChars::kCodePoints, ahead, &rules));
   return rules.Print();
 }
 

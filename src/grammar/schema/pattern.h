@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "grammar/schema/counted_piece.h"
 #include "grammar/schema/expr.h"
 
 namespace portico::grammar {
@@ -19,8 +20,8 @@ namespace portico::grammar {
 // INVALID_ARGUMENT: it is malformed or too big. Neither names a field.
 StatusOr<Expr> PatternInside(std::string_view pattern);
 
-// EBNF of the texts that match from their first character to their last, without NUL. The text is UTF-8. `is_all`: nothing follows
-// them. INVALID_ARGUMENT without a field: it is malformed, too big, matches nothing, or needs what no grammar can say.
-StatusOr<std::string> RegexToEbnf(std::string_view regex, bool is_all = true);
+// EBNF of the texts that match from their first character to their last, without NUL. The text is UTF-8. `ahead` follows them.
+// INVALID_ARGUMENT without a field: it is malformed, too big, matches nothing, or needs what no grammar can say.
+StatusOr<std::string> RegexToEbnf(std::string_view regex, const CharsAhead& ahead = NothingAhead());
 
 }  // namespace portico::grammar

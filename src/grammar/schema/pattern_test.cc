@@ -27,7 +27,8 @@ TEST(Regex, MatchesTheWholeText) {
         std::tuple("(?<n>\\d)\\.\\/", "7./", "7x/"), std::tuple("[^a-c]", "d", "b"),
         std::tuple("\\u00e9\\x41\\t", "éA\t", "eA\t"), std::tuple("\"[\\\\]\"", "\"\\\"", "\"a\""),
         std::tuple("", "", "a"), std::tuple("a.c", "a c", "a\nc"),
-        std::tuple("a[^b]c", "a\nc", "abc"), std::tuple("a{2}", "aa", "a{2}")}) {
+        std::tuple("a[^b]c", "a\nc", "abc"), std::tuple("a{2}", "aa", "a{2}"),
+        std::tuple("\\x00{0,20}a", "a", "aa")}) {
     EXPECT_EQ(RegexTakes(regex, good), "yes") << regex;
     EXPECT_EQ(RegexTakes(regex, bad), "no") << regex;
   }

@@ -34,14 +34,15 @@ class Rewriter {
   Rewriter(const Vocabulary& vocabulary, const SchemaOptions& options)
       : vocabulary_(vocabulary), options_(options) {}
 
-  Status Format(Json* format, const std::string& where) {
+  // `ahead` follows what has the format, as far as it is known.
+  Status Format(Json* format, const std::string& where, const CharsAhead& ahead = {}) {
     if (!format->is_object()) return InvalidTag(where + ": must be an object");
     if (++formats_ > kMaxFormats)
       return InvalidTag(fmt::format("more than {} formats", kMaxFormats));
     GiveType(format);
     const std::string type = format->GetString("type");
     if (type == "json_schema") return Schema(format, where);
-    if (type == "regex") return Regex(format, where);
+    if (type == "regex") return Regex(format, where, ahead);
     if (type == "grammar" && HasNulInLiteral(format->GetString("grammar"))) {
       return InvalidTag(where + "/grammar: its literals must not have NUL characters");
     }
@@ -52,12 +53,20 @@ class Rewriter {
       // Members that hold formats, alone, in a list or by name; everything else is the library's to check.
       if (key == "content" || key == "format" || (key == "begin" && value.is_object()) ||
           (key == "end" && value.is_object())) {
-        if (value.is_object()) PORTICO_RETURN_IF_ERROR(Format(&value, inside));
+        if (!value.is_object()) continue;
+        const bool ends = key == "content" && type == "tag";
+        PORTICO_RETURN_IF_ERROR(
+            Format(&value, inside, ends ? TextAhead(format->GetString("end")) : CharsAhead{}));
       } else if (key == "elements" || key == "tags") {
         if (!value.is_array()) continue;
-        size_t i = 0;
-        for (Json& element : value.as_array()) {
-          PORTICO_RETURN_IF_ERROR(Element(&element, fmt::format("{}/{}", inside, i++)));
+        JsonArray& elements = value.as_array();
+        for (size_t i = 0; i < elements.size(); ++i) {
+          const Json* const behind =
+              type == "sequence" && i + 1 < elements.size() ? &elements[i + 1] : nullptr;
+          const bool known = behind != nullptr && behind->is_object() &&
+                             behind->GetString("type", "const_string") == "const_string";
+          const CharsAhead next = known ? TextAhead(behind->GetString("value")) : CharsAhead{};
+          PORTICO_RETURN_IF_ERROR(Element(&elements[i], fmt::format("{}/{}", inside, i), next));
         }
       } else if (key == "rules" && value.is_array()) {
         size_t i = 0;
@@ -95,22 +104,22 @@ class Rewriter {
   }
 
   // As a regular expression alone: the library skips anchors and escapes that it does not know.
-  Status Regex(Json* format, const std::string& where) {
+  Status Regex(Json* format, const std::string& where, const CharsAhead& ahead) {
     const Json* const pattern = format->Find("pattern");
     if (pattern == nullptr || !pattern->is_string()) {
       return InvalidTag(where + ": pattern must be a string");
     }
-    auto ebnf = RegexToEbnf(pattern->as_string(), /*is_all=*/false);
+    auto ebnf = RegexToEbnf(pattern->as_string(), ahead);
     if (!ebnf.ok())
       return InvalidTag(fmt::format("{}/pattern: {}", where, MessageOf(ebnf.status())));
     *format = Object({{"type", Json("grammar")}, {"grammar", Json(*std::move(ebnf))}});
     return OkStatus();
   }
 
-  Status Element(Json* element, const std::string& where) {
+  Status Element(Json* element, const std::string& where, const CharsAhead& ahead) {
     if (!element->is_object()) return OkStatus();
     // A tag in a list of tags may leave its type out.
-    return Format(element, where);
+    return Format(element, where, ahead);
   }
 
   Status Schema(Json* format, const std::string& where) {

@@ -1,9 +1,15 @@
 #include "net/http/body_room.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
 #include <memory>
 #include <string>
+
+#include "base/sanitized_for_test.h"
 
 namespace portico::net {
 namespace {
@@ -40,6 +46,43 @@ TEST(BodyRoom, ABodyThatTheBudgetCannotHoldIsRefusedWhereItOutgrowsIt) {
   EXPECT_FALSE(MakeBodyRoom(&body, 400'000, 2'000'000, budget, &lease));
   lease.Release();
   EXPECT_EQ(budget->taken(), 0u);
+}
+
+// While it lives, this process gets no more than so many bytes of addresses, as where the system does not overcommit.
+class FewAddresses {
+ public:
+  explicit FewAddresses(size_t more) {
+    getrlimit(RLIMIT_AS, &before_);
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit few = before_;
+    few.rlim_cur = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + more;
+    setrlimit(RLIMIT_AS, &few);
+  }
+  ~FewAddresses() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+// Nothing caught it: the process ended for one body.
+TEST(BodyRoom, WithoutMemoryForAllABodyGetsWhatItNeedsOrIsRefused) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer has addresses of its own";
+  constexpr size_t kWhole = size_t{1} << 30;
+  BodyLease lease;
+  std::string body(3'000'000, 'a');
+  bool fits = false;
+  bool fits_more = true;
+  {
+    const FewAddresses few(size_t{64} << 20);
+    fits = MakeBodyRoom(&body, 100'000, kWhole, nullptr, &lease);
+    fits_more = MakeBodyRoom(&body, kMostRoom, kWhole, nullptr, &lease);
+  }
+  EXPECT_TRUE(fits);
+  EXPECT_FALSE(fits_more);
+  EXPECT_GE(body.capacity(), 3'100'000 + kBodyPadding);
+  EXPECT_LT(body.capacity(), kMostRoom);
+  EXPECT_EQ(body.size(), 3'000'000u);
 }
 
 }  // namespace

@@ -242,6 +242,34 @@ TEST(Exchange, CutsASlowReaderOffAtTheBound) {
   EXPECT_LT(largest, options.max_unsent_bytes + 2 * block.size());
 }
 
+// What is left to a later turn though the socket would take more is not the reader's fault.
+TEST(Exchange, DoesNotCutAReaderWhoseSocketTakesMoreThanATurnWrites) {
+  Held held;
+  ServerOptions options;
+  options.max_unsent_bytes = 1000;
+  TestServer server(held.handler(), options);
+  const std::string block(16 << 10, 'b');
+  constexpr size_t kBlocks =
+      90;  // two gathered writes are more than 1 MiB, and do not hold them all
+  // The system may have less room at times, and the reader is behind indeed then.
+  TestServer::WaitFor([&] {
+    TestClient client(server.port());
+    const int came = held.came;
+    client.Send(kGet);
+    TestServer::WaitFor([&] { return held.came == came + 1; });
+    server.OnShard([&] { StreamSome(*held.exchanges.back(), kBlocks, block); });
+    // After it has been written, and in the turn that may come before what was put off is written.
+    server.OnShard([&] {
+      if (!held.exchanges.empty()) held.exchanges.back()->Write("more");
+    });
+    server.OnShard([&] {
+      if (!held.exchanges.empty()) std::exchange(held.exchanges, {}).back()->End();
+    });
+    const std::string got = client.ReadUntil("0\r\n\r\n");
+    return got.ends_with("4\r\nmore\r\n0\r\n\r\n");
+  });
+}
+
 TEST(Exchange, SendsAHugeAnswerToASlowReaderWhole) {
   ServerOptions options;
   options.max_unsent_bytes = 1 << 20;

@@ -1,22 +1,12 @@
 #include "net/loop/turn_times.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <vector>
 
+#include "base/thread_time.h"
+
 namespace portico::net {
-namespace {
-
-Duration ThreadCpuTime() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
-
-}  // namespace
 
 void TurnTimes::CountIn(Registry& registry, int shard) {
   const std::vector<double> bounds = {0.0001, 0.001, 0.002, 0.005, 0.01, 0.02,
@@ -36,7 +26,7 @@ void TurnTimes::Count(Duration took) {
   wall_->Observe(Seconds(took));
   since_read_ += took;
   if (since_read_ < kLong) return;
-  const Duration now = ThreadCpuTime();
+  const Duration now = ThreadTime();
   if (took >= kLong) cpu_->Observe(Seconds(std::min(took, now - cpu_read_)));
   cpu_read_ = now;
   since_read_ = Duration::zero();

@@ -1,6 +1,8 @@
 // How long the turns of a shard's event loop take: while one runs, everything else on the shard waits.
 #pragma once
 
+#include <chrono>
+
 #include "base/clock.h"
 #include "base/metrics.h"
 
@@ -12,8 +14,8 @@ class TurnTimes {
   // Counts in two histograms with the label `shard`, before the shard's thread starts. The registry outlives this.
   // Until it is called, nothing is measured.
   //   portico_shard_turn_seconds           every turn, by the clock on the wall
-  //   portico_shard_long_turn_cpu_seconds  turns of kLong and more, by the CPU time of the thread: what the turn did itself,
-  //                                        and not how long it waited for a processor
+  //   portico_shard_long_turn_cpu_seconds  turns of kLong and more, by the CPU time of the thread: not how long they waited for
+  //                                        a processor. What the thread did shortly before may be counted with them (below).
   void CountIn(Registry& registry, int shard);
 
   void Begin() {
@@ -31,8 +33,9 @@ class TurnTimes {
   Histogram* wall_ = nullptr;
   Histogram* cpu_ = nullptr;
   TimePoint began_;
-  // The thread's CPU time is a system call: it is read once in kLong of turns, so that a long turn is measured with an error
-  // below that.
+  // The thread's CPU time is a system call, so it is not read for each turn, but when turns of kLong together have passed. A long
+  // turn is counted with all that the thread has done since it was read last: the turns before it, which took less than kLong
+  // together, and what the event loop did outside of turns. It is never counted with more than it took by the clock on the wall.
   Duration cpu_read_{0};
   Duration since_read_{0};
 };

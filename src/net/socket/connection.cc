@@ -12,7 +12,8 @@ namespace {
 using ErrorCode = boost::system::error_code;
 
 constexpr int kParts = 8;
-// A client that reads a long answer as fast as it is written must not keep the shard from the others.
+// A client that reads a long answer as fast as it is written must not keep the shard from the others. More is written where
+// the client would be cut off for what is left: first its socket must have been full.
 constexpr size_t kWrittenATurn = size_t{1} << 20;
 
 }  // namespace
@@ -210,10 +211,13 @@ void Connection::OnInputEnd() {
 }
 
 void Connection::Flush() {
-  if (write_armed_ || write_needs_read_) return;
+  const bool waits = write_armed_ || write_needs_read_;
+  if (waits && (put_off_ == 0 || !IsBehind())) return;
+  put_off_ = 0;
   size_t written = 0;
   while (!output_.empty()) {
-    if (written >= kWrittenATurn) {
+    if (written >= kWrittenATurn && !IsBehind()) {
+      put_off_ = unsent();
       stuck_ = true;
       ApplyWait();
       return WaitWritable();
@@ -268,7 +272,7 @@ void Connection::EndOfTurn() {
 }
 
 bool Connection::CutIfBehind() {
-  if (state_ != State::kOpen || max_unsent_ == 0 || unsent() <= max_unsent_) return false;
+  if (!IsBehind() || unsent() - put_off_ <= max_unsent_) return false;
   shard_.load.readers_cut.fetch_add(1, std::memory_order_relaxed);
   Abort();
   return true;

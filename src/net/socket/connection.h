@@ -72,10 +72,10 @@ class Connection {
   void TellWhenSent();
   // As Exchange::CallWhenBelow(), of everything that is unsent. Dropped once the connection closes, which sends the rest.
   void CallWhenBelow(size_t bytes, BelowCall::Call call);
-  // Cuts the client off if more than this is unsent at the end of a turn; 0: no limit.
+  // Cuts the client off if more than this is unsent at the end of a turn though the socket is full; 0: no limit.
   void LimitUnsent(size_t bytes) { max_unsent_ = bytes; }
-  // Aborts the connection where more than that has not been taken; at the end of each turn by itself,
-  // and in between for sessions that may add much more in one turn.
+  // Aborts the connection where more than that has not been taken, beside what the server has put off; at the
+  // end of each turn by itself, and in between for sessions that may add much more in one turn.
   bool CutIfBehind();
 
   // Sends what is written, then closes. Input that still comes is dropped, up to kDroppedInput and for
@@ -103,6 +103,10 @@ class Connection {
   void Flush();
   void OnFlushed();
   void EndOfTurn();
+  // More is unsent than the session allows.
+  bool IsBehind() const {
+    return state_ == State::kOpen && max_unsent_ != 0 && unsent() > max_unsent_;
+  }
   void MarkDirty();
   void ApplyWait();
   void CheckPeer();
@@ -131,6 +135,7 @@ class Connection {
   State state_ = State::kOpen;
   const bool late_;
   size_t max_unsent_ = 0;
+  size_t put_off_ = 0;  // what the last Flush() left to a later turn though the socket took more
   size_t dropped_ = 0;  // since the session had its last bytes
 
   // Waits of the socket whose handler has not run: while there is one, the connection must live.

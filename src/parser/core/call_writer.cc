@@ -13,9 +13,10 @@ Start StartOf(std::string_view json) {
   if (at == std::string_view::npos) return Start::kUnknown;
   if (json.substr(at) == "null") return Start::kArguments;
   if (json[at] != '{' && json[at] != '[') return Start::kOther;
+  const bool list = json[at] == '[';
   at = json.find_first_not_of(kWhiteSpace, at + 1);
   if (at == std::string_view::npos) return Start::kUnknown;
-  if (json.find('[') < at && json[at] == '{') return Start::kArguments;
+  if (list && json[at] == '{') return Start::kArguments;
   return json[at] == '"' || json[at] == '}' || json[at] == ']' ? Start::kArguments : Start::kOther;
 }
 
@@ -28,6 +29,7 @@ void CallWriter::Begin(std::string_view lead) {
   id_.clear();
   held_.clear();
   any_arguments_ = false;
+  begun_ = false;
 }
 
 bool CallWriter::Raw(std::string_view bytes) {
@@ -65,12 +67,15 @@ bool CallWriter::Arguments(std::string_view json) {
     return true;
   }
   held_.append(json);
-  // More white space tells nothing, and models write it without end: what is held must not be looked through each time.
-  if (json.find_first_not_of(kWhiteSpace) == std::string_view::npos) return true;
-  Start start = StartOf(held_);
-  if (start == Start::kOther) return false;
-  if (start == Start::kArguments && TrimWhiteSpace(held_) == "null") held_ = "{}";
-  if (start == Start::kArguments && has_name()) Commit();
+  // What is held must not be looked through each time: more white space tells nothing, and models write it without end.
+  if (!begun_) {
+    if (json.find_first_not_of(kWhiteSpace) == std::string_view::npos) return true;
+    const Start start = StartOf(held_);
+    if (start == Start::kOther) return false;
+    begun_ = start == Start::kArguments;
+    if (begun_ && TrimWhiteSpace(held_) == "null") held_ = "{}";
+  }
+  if (begun_ && has_name()) Commit();
   return true;
 }
 

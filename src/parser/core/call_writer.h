@@ -68,6 +68,7 @@ class CallWriter {
   Sink* const sink_;
   State state_ = State::kIdle;
   bool any_arguments_ = false;
+  bool begun_ = false;  // what is held begins as arguments do
   bool ended_as_text_ = false;
   std::string raw_;
   std::string name_;

@@ -40,4 +40,8 @@ DetectedFormat DetectFormat(std::string_view chat_template, const DetectionVocab
 DetectedFormat DetectFormatByArchitecture(std::string_view architecture,
                                           std::string_view model_type);
 
+// A tool parser that the template's own calls look like, where DetectFormat() has none: for a warning, since SGLang's rules
+// leave such calls in the text. "" where the template writes none, or in a format of its own.
+std::string SuggestToolParser(std::string_view chat_template);
+
 }  // namespace portico::parser

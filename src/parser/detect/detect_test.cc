@@ -96,5 +96,19 @@ TEST(DetectTest, TheAnswersAreSglangs) {
   EXPECT_GT(compared, 200);
 }
 
+TEST(DetectTest, CallsThatNoRuleKnowsAreNamedByTheirLook) {
+  const auto like = [](std::string_view calls) {
+    const std::string text =
+        "{% for c in message.tool_calls %}" + std::string(calls) + "{% endfor %}";
+    EXPECT_EQ(DetectFormat(text, {}).tool_parser, "") << text;
+    return SuggestToolParser(text);
+  };
+  EXPECT_EQ(like("<tool_call>\n{\"name\": \"{{ c.name }}\"}\n</tool_call>"), "hermes");
+  EXPECT_EQ(like("[TOOL_CALLS] [{\"name\": \"{{ c.name }}\"}]"), "mistral");
+  EXPECT_EQ(like("{\"name\": \"{{ c.name }}\", \"parameters\": {{ c.arguments }}}"), "llama3");
+  EXPECT_EQ(like("{{ c.name }}"), "");
+  EXPECT_EQ(SuggestToolParser("The marker <tool_call> alone is no call."), "");
+}
+
 }  // namespace
 }  // namespace portico::parser

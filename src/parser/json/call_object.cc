@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
+#include "base/hex_digit.h"
+#include "parser/json/value_writer.h"
 #include "text/json.h"
+#include "text/json_writer.h"
 #include "text/white_space.h"
 
 namespace portico::parser {
@@ -29,6 +33,12 @@ bool IsOwnKey(std::string_view key) {
   return IsNameKey(key, true) || IsArgumentsKey(key) || IsFrameKey(key);
 }
 
+// Whether an escape of four digits is the first of two that are one character.
+bool BeginsPair(std::string_view escape) {
+  return (escape[2] == 'd' || escape[2] == 'D') &&
+         std::string_view("89abAB").find(escape[3]) != std::string_view::npos;
+}
+
 // What a JSON or Python string between quotes says.
 bool Unquote(std::string_view text, char quote, std::string* out) {
   LiteralRelay relay;
@@ -52,6 +62,7 @@ void CallObject::Begin(Options options) {
   arguments_done_ = false;
   other_keys_ = false;
   opened_ = false;
+  plain_ = false;
   nesting_ = 0;
   text_.clear();
   key_.clear();
@@ -101,9 +112,8 @@ CallObject::Reach CallObject::PushUntil(const MarkerSet& stops, std::string_view
                                         size_t* used) {
   *used = 0;
   // Objects may be many and small: looking farther for each would not be linear.
-  const std::string_view near = text.substr(0, kMaxLookBytes);
-  final = final && near.size() == text.size();
-  text = near;
+  final = final && text.size() <= kMaxLookBytes;
+  text = text.substr(0, kMaxLookBytes);
   const MarkerSet::Match match = stops.Find(text, final);
   const bool here = match.begin == 0 && match.kind != MarkerSet::Kind::kAbsent;
   if (here && !call_.pending() && (broken() || !in_string())) {
@@ -114,11 +124,11 @@ CallObject::Reach CallObject::PushUntil(const MarkerSet& stops, std::string_view
 }
 
 void CallObject::Close() {
-  if (at_ == At::kArguments || at_ == At::kTextArguments) {
-    out_.clear();
-    relay_.Close(&out_);
-    call_.Arguments(out_);
-  }
+  if (at_ == At::kTextArguments && !escape_.empty()) EndEscape({});
+  out_.clear();
+  if (at_ == At::kArguments) relay_.Close(&out_);
+  if (at_ == At::kTextArguments) CloseDecoded();
+  call_.Arguments(out_);
   state_ = State::kDone;
 }
 
@@ -139,7 +149,9 @@ void CallObject::Cut() {
   if (at_ != At::kArguments && at_ != At::kTextArguments) return;
   out_.clear();
   relay_.Cut(&out_);
-  if (!call_.Arguments(out_)) call_.Reject();
+  if (plain_) out_ = escape_;  // JSON so far
+  if (at_ == At::kTextArguments && !plain_ && !TrimWhiteSpace(text_).empty()) out_ = text_;
+  if (!call_.Arguments(out_) && !plain_) call_.Reject();
 }
 
 bool CallObject::Relay(std::string_view text, size_t* used) {
@@ -238,7 +250,7 @@ bool CallObject::SetName() {
   at_ = At::kNext;
   call_.SetName(name);
   // Arguments that waited for the name decide now.
-  if (arguments_done_ && !call_.is_text()) call_.Commit();
+  if ((arguments_done_ || plain_) && !call_.is_text()) call_.Commit();
   return true;
 }
 
@@ -247,6 +259,7 @@ bool CallObject::BeginValue(char c) {
     relay_ = LiteralRelay(LiteralRelay::Options{options_.python});
     opened_ = false;
     if (c == '"') {
+      text_.clear();
       at_ = At::kTextArguments;
       return true;
     }
@@ -276,41 +289,85 @@ bool CallObject::BeginValue(char c) {
 
 // A byte of arguments that are written as a JSON string.
 bool CallObject::PushDecoded(char c) {
-  std::string decoded;
   if (!escape_.empty()) {
+    const bool half = escape_.size() >= 6 && BeginsPair(escape_);
+    if (half && escape_.size() == 6 && c != '\\') return EndEscape({}) && PushDecoded(c);
+    if (half && escape_.size() == 7 && c != 'u') {
+      escape_.pop_back();
+      return EndEscape("\\") && PushDecoded(c);
+    }
+    const bool digit = escape_[1] == 'u' && escape_.size() != 6 && escape_.size() != 7;
+    if (digit && HexDigit(c) < 0) return EndEscape({}) && PushDecoded(c);  // it is no escape
     escape_.push_back(c);
-    const bool hex = escape_[1] == 'u';
-    // A pair of surrogates is one escape.
-    size_t want = 2;
-    if (hex)
-      want = escape_.size() >= 4 && (escape_[2] == 'd' || escape_[2] == 'D') &&
-                     std::string_view("89abAB").find(escape_[3]) != std::string_view::npos
-                 ? 12
-                 : 6;
-    if (escape_.size() < want) return true;
-    Unquote(escape_, '"', &decoded);
-    escape_.clear();
-  } else if (c == '\\') {
+    const size_t want = escape_[1] != 'u' ? 2 : escape_.size() < 6 || !BeginsPair(escape_) ? 6 : 12;
+    return escape_.size() < want || EndEscape({});
+  }
+  if (c == '\\') {
     escape_ = "\\";
     return true;
-  } else if (c == '"') {
-    out_.clear();
-    relay_.Close(&out_);
-    if (!call_.Arguments(out_)) return false;
-    arguments_done_ = true;
-    at_ = At::kNext;
-    if (alone_) state_ = State::kDone;
-    return true;
-  } else {
-    decoded.push_back(c);
   }
+  if (c == '"') return EndDecoded();
+  return Decoded(std::string_view(&c, 1));
+}
+
+bool CallObject::EndEscape(std::string_view rest) {
+  std::string decoded;
+  if (!Unquote(escape_, '"', &decoded)) decoded = escape_;  // a backslash alone
+  escape_ = rest;
+  return Decoded(decoded);
+}
+
+// Text that begins as an object or a list is the arguments; other text is a string, but for `null` and nothing.
+bool CallObject::Decoded(std::string_view text) {
+  if (!plain_ && relay_.empty()) {
+    text_.append(text);
+    if (text.find_first_not_of(kWhiteSpace) == std::string_view::npos) return true;
+    const std::string_view word = TrimWhiteSpace(text_);
+    if (std::string_view("null").starts_with(word)) return true;
+    plain_ = word[0] != '{' && word[0] != '[';
+    const std::string all = std::exchange(text_, {});
+    if (!plain_) return DecodedJson(all);
+    out_ = "\"";
+    AppendStringPart(all, &out_);
+  } else if (!plain_) {
+    return DecodedJson(text);
+  } else {
+    out_.clear();
+    AppendStringPart(text, &out_);
+  }
+  call_.Arguments(out_);
+  if (call_.has_name()) call_.Commit();
+  return true;
+}
+
+bool CallObject::DecodedJson(std::string_view text) {
   out_.clear();
   size_t used = 0;
-  while (used < decoded.size() && !relay_.done()) {
-    used += relay_.Push(std::string_view(decoded).substr(used), &out_);
-  }
+  while (used < text.size() && !relay_.done()) used += relay_.Push(text.substr(used), &out_);
   const bool good = call_.Arguments(out_);
-  Stray(std::string_view(decoded).substr(used));
+  Stray(text.substr(used));
+  return good;
+}
+
+void CallObject::CloseDecoded() {
+  out_.clear();
+  const std::string_view word = TrimWhiteSpace(text_);
+  if (plain_) {
+    out_ = "\"";
+  } else if (relay_.empty() && !word.empty() && word != "null") {
+    AppendJsonString(text_, &out_);
+  } else {
+    relay_.Close(&out_);
+  }
+}
+
+bool CallObject::EndDecoded() {
+  CloseDecoded();
+  const bool good = call_.Arguments(out_) || plain_ || relay_.empty();
+  arguments_done_ = good;
+  at_ = At::kNext;
+  if (alone_) state_ = State::kDone;
+  if (good && call_.has_name()) call_.Commit();
   return good;
 }
 

@@ -13,7 +13,8 @@ namespace portico::parser {
 
 // Gives what it reads to a CallWriter, whose candidate has begun. Names: "name", "function"; arguments:
 // "arguments", "parameters", "args". `{"function": {…}}` is read as what it holds. Arguments that are a JSON string are
-// what the string holds; text behind them in it is content. Other members are read over.
+// the object or list that it holds, and text behind that is content; without one they are the string. Other members are read
+// over.
 class CallObject {
  public:
   enum class State { kOpen, kDone, kBad };
@@ -80,6 +81,13 @@ class CallObject {
   bool EndKey();
   bool BeginValue(char c);
   bool PushDecoded(char c);
+  // What comes behind it is `rest`.
+  bool EndEscape(std::string_view rest);
+  bool Decoded(std::string_view text);
+  bool DecodedJson(std::string_view text);
+  // What ends the arguments, to `out_`.
+  void CloseDecoded();
+  bool EndDecoded();
   bool Relay(std::string_view text, size_t* used);
   bool EndObject();
   bool SetName();
@@ -94,9 +102,10 @@ class CallObject {
   bool arguments_done_ = false;
   bool other_keys_ = false;
   bool opened_ = false;  // the arguments' bracket was read, and nothing behind it
+  bool plain_ = false;   // the arguments are a string
   int nesting_ = 0;      // of {"function": {…}}
   char quote_ = '"';
-  std::string text_;  // a key or name so far, as written
+  std::string text_;  // a key or name so far, as written; arguments in quotes that may be null
   std::string key_;
   std::string escape_;  // of kTextArguments
   bool strayed_ = false;

@@ -95,7 +95,7 @@ ToolParser::Next PythonCalls::StepOpen() {
     return Next::kGoOn;
   }
   if (c == '{' && family_->family.json) {
-    object_.Begin({false, false, true});
+    object_.Begin({false, false, true, bare_});
     at_ = At::kObject;
     return Next::kGoOn;
   }

@@ -94,7 +94,7 @@ std::string AnswerOf(const std::string& stages, std::string text) {
   auto call = (*pipeline)->Submit(std::move(request), [] {});
   EXPECT_TRUE(call.ok()) << call.status();
   std::string answer;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 12'000; ++i) {
     Call::Taken taken = (*call)->Take();
     for (const Part& part : taken.parts) answer += std::get<TextPart>(part).text;
     if (taken.ended) {

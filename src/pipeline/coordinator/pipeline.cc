@@ -42,6 +42,16 @@ StatusOr<std::unique_ptr<Stage>> MakeNativeStage(const PipelineConfig& config,
   return made;
 }
 
+StatusOr<std::unique_ptr<Stage>> MakeReadyStage(const PipelineConfig& config,
+                                                const StageConfig& stage,
+                                                const Pipeline::Kinds& kinds) {
+  PORTICO_ASSIGN_OR_RETURN(auto made, MakeNativeStage(config, stage, kinds));
+  if (Status ready = made->Ready(); !ready.ok()) {
+    return BadStage(config, stage, ready.code(), MessageOf(ready));
+  }
+  return made;
+}
+
 }  // namespace
 
 Call::~Call() {
@@ -110,10 +120,7 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
   for (const StageConfig& stage : pipeline->config_.stages) {
     std::unique_ptr<Stage> made;
     if (!stage.is_python()) {
-      PORTICO_ASSIGN_OR_RETURN(made, MakeNativeStage(pipeline->config_, stage, kinds));
-      if (Status ready = made->Ready(); !ready.ok()) {
-        return BadStage(pipeline->config_, stage, ready.code(), MessageOf(ready));
-      }
+      PORTICO_ASSIGN_OR_RETURN(made, MakeReadyStage(pipeline->config_, stage, kinds));
     }
     if (!stage.process.empty()) {
       made = NewProcessStage(stage, std::move(made), pipeline->groups_.at(stage.process).get(),
@@ -151,6 +158,14 @@ Status Pipeline::CheckFlags(const PipelineConfig& config, const Kinds& kinds) {
   for (const StageConfig& stage : config.stages) {
     if (stage.is_python() || WithFlags(config, stage.name).empty()) continue;
     PORTICO_RETURN_IF_ERROR(MakeNativeStage(config, stage, kinds).status());
+  }
+  return OkStatus();
+}
+
+Status Pipeline::CheckStages(const PipelineConfig& config, const Kinds& kinds) {
+  for (const StageConfig& stage : config.stages) {
+    if (stage.is_python()) continue;
+    PORTICO_RETURN_IF_ERROR(MakeReadyStage(config, stage, kinds).status());
   }
   return OkStatus();
 }

@@ -111,6 +111,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
     if (worker.health() == Health::kUnknown) OnGoodProbe(watch, now);
     if (worker.health() == Health::kUnhealthy) OnGoodProbe(watch, now);
     if (now >= watch.next_probe && WantsRanks(watch)) AskRanks(watch);
+    LookAtPause(watch, now);
     return;
   }
   if (worker.health() == Health::kHealthy && options_.load_interval > Duration::zero() &&
@@ -240,8 +241,11 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
   if (!answer.ok()) {
     OnBadProbe(watch, std::string(MessageOf(answer.status())),
                answer.status().code() == StatusCode::kUnavailable);
-  } else if (!watch.probes_server && (answer->status < 200 || answer->status >= 300)) {
-    OnBadProbe(watch, WhyRefused(answer->status, watch.worker->spec(), options_.health.path),
+  } else if (watch.probes_server ? answer->status >= 500
+                                 : answer->status < 200 || answer->status >= 300) {
+    OnBadProbe(watch,
+               WhyRefused(answer->status, watch.worker->spec(),
+                          watch.probes_server ? kServerPath : options_.health.path),
                false);
   } else {
     watch.answered_at = now;

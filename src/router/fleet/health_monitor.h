@@ -14,7 +14,8 @@
 //
 // A worker that has not answered when it was told to pause, or to go on, or that has been down while it was paused, counts
 // as paused until it says otherwise, and is asked, less and less often: vLLM by /is_paused or /is_sleeping, others by
-// /health_generate, and workers that take tokens for their engine's state (health_pause.cc).
+// /health_generate, and workers that take tokens for their engine's state (health_pause.cc). One whose pause is in no doubt
+// is asked every interval too: it may be resumed past this gateway.
 //
 // SGLang's /health infers and is not answered while the engine is paused or gets other weights: of a healthy worker that
 // is held back, whatever it answers to /v1/models is the answer to the probe.
@@ -83,13 +84,15 @@ class HealthMonitor {
     uint64_t pause_doubt = 0;          // the one that has been seen
     TimePoint next_pause{};
     Duration pause_wait = Duration::zero();
-    bool probes_server = false;        // not its engine, which is held back
-    TimePoint answered_at{};           // of what needs no engine too
-    bool no_inference = false;         // it has no route for that
-    bool no_steps = false;             // nor metrics that tell of steps
-    uint64_t steps = 0;                // their mark, if they have been read
-    TimePoint steps_at{};              // then
-    size_t token_form = 0;             // of those that are tried in turn, once it is stalled
+    TimePoint next_sure{};       // look at a pause that is in no doubt; epoch: none has been seen
+    uint64_t sure_requests = 0;  // that the worker had got when it was seen
+    bool probes_server = false;  // not its engine, which is held back
+    TimePoint answered_at{};     // of what needs no engine too
+    bool no_inference = false;   // it has no route for that
+    bool no_steps = false;       // nor metrics that tell of steps
+    uint64_t steps = 0;          // their mark, if they have been read
+    TimePoint steps_at{};        // then
+    size_t token_form = 0;       // of those that are tried in turn, once it is stalled
     std::unique_ptr<SmallCall> facts;  // what it serves
     std::unique_ptr<SmallCall> load;
     std::unique_ptr<SmallCall> ranks;
@@ -152,8 +155,16 @@ class HealthMonitor {
   void NoteInference(Watch& watch, TimePoint now);
   // One of which it is in doubt is asked whether it is paused.
   void LookAtPause(Watch& watch, TimePoint now);
-  // `paused`: nothing if it did not tell. `later`: it may when it is asked again.
-  void OnPause(Watch& watch, const PauseDoubt& doubt, std::optional<bool> paused, bool later);
+  // One that is paused without a doubt is asked whether it still is.
+  void LookAtSurePause(Watch& watch, TimePoint now);
+  struct PauseAnswer {
+    std::optional<bool> paused = std::nullopt;  // nothing: it did not tell
+    bool later = false;                         // it may tell when it is asked again
+    bool is_guess = false;                      // it answered, as one does that infers
+  };
+  using PauseTold = std::function<void(HealthMonitor&, Watch&, const PauseAnswer&)>;
+  void AskPaused(Watch& watch, PauseReading reading, PauseTold told);
+  void OnPause(Watch& watch, const PauseDoubt& doubt, const PauseAnswer& answer);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
   void AskFacts(Watch& watch);

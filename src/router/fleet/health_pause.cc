@@ -1,4 +1,8 @@
 // Whether a worker is paused that counts as paused and may not be: the monitor asks until it is told, less and less often.
+// One whose pause is in no doubt may go on because somebody has told it past this gateway. It is asked every health.interval
+// where that costs its engine nothing. /health_generate is asked only if requests have come to the worker since, and not again
+// once the answer is not one of Portico's: SGLang answers as soon as its scheduler says anything, also while paused, and else
+// logs a failed health check.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -17,7 +21,7 @@ constexpr Duration kLongestPauseWait = std::chrono::seconds(30);
 
 struct PauseForm {
   const char* target;
-  const char* field;  // of the answer; empty: what infers is not paused
+  std::string_view field;  // of the answer; empty: what infers is not paused
 };
 PauseForm PauseFormOf(PauseReading reading) {
   switch (reading) {
@@ -31,10 +35,13 @@ PauseForm PauseFormOf(PauseReading reading) {
   return {"/health_generate", ""};
 }
 
+constexpr std::string_view kPorticoInfers = "ok\n";
+constexpr std::string_view kPorticoPauses = "paused";
+
 // Nothing: it has no way to tell.
 std::optional<bool> SaysItIsPaused(const SmallAnswer& answer, std::string_view field) {
   if (answer.status >= 300) return std::nullopt;
-  if (field.empty()) return answer.body.starts_with("paused");  // Portico's words
+  if (field.empty()) return answer.body.starts_with(kPorticoPauses);
   const std::optional<Json> said = FieldOfAnswer(answer.body, field);
   return said && said->is_bool() ? std::optional(said->as_bool()) : std::nullopt;
 }
@@ -49,47 +56,87 @@ bool TellsLater(const StatusOr<SmallAnswer>& answer) {
 void HealthMonitor::LookAtPause(Watch& watch, TimePoint now) {
   const Worker& worker = *watch.worker;
   const PauseDoubt doubt = worker.pause_doubt();
-  if (doubt.number == 0 || worker.health() != Health::kHealthy) return;
+  if (!worker.paused() || doubt.number != 0) watch.next_sure = {};
+  if (!worker.paused() || worker.health() != Health::kHealthy) return;
+  if (doubt.number == 0) return LookAtSurePause(watch, now);
   if (std::exchange(watch.pause_doubt, doubt.number) != doubt.number) {
     watch.pause_wait = kSilence;
     watch.next_pause = now + kSilence;  // it may be about to pause, or to go on
   }
   if (watch.asking_pause || now < watch.next_pause) return;
+  AskPaused(watch, doubt.reading,
+            [doubt](HealthMonitor& self, Watch& asked, const PauseAnswer& answer) {
+              self.OnPause(asked, doubt, answer);
+            });
+}
+
+void HealthMonitor::LookAtSurePause(Watch& watch, TimePoint now) {
+  const Worker& worker = *watch.worker;
+  const Duration interval = std::max<Duration>(options_.health.interval, kSilence);
+  if (watch.next_sure == TimePoint{}) {
+    watch.next_sure = now + interval;
+    watch.sure_requests = worker.total_requests();
+    return;
+  }
+  if (watch.asking_pause || now < watch.next_sure) return;
+  const SurePause pause = worker.sure_pause();
+  if (pause.number == 0) return;
+  const bool infers =
+      worker.protocol() == Protocol::kHttp && pause.reading == PauseReading::kInference;
+  if (infers && worker.total_requests() == watch.sure_requests) return;
+  AskPaused(watch, pause.reading,
+            [pause, infers, interval](HealthMonitor&, Watch& asked, const PauseAnswer& answer) {
+              const bool told = answer.paused.has_value() && !answer.is_guess;
+              asked.next_sure = infers && !told ? TimePoint::max() : Clock::now() + interval;
+              if (!told || *answer.paused) return;
+              if (!asked.worker->EndSurePause(pause)) return;
+              LogWarning("worker {} {} is not paused any more: it has gone on past this gateway",
+                         asked.worker->id(), asked.worker->url());
+            });
+}
+
+void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told) {
+  const Worker& worker = *watch.worker;
   watch.asking_pause = true;
   if (worker.protocol() == Protocol::kGrpc) {
     return tokens_->AskPaused(
         watch.worker, options_.health.timeout,
-        Later<bool>(worker.number(),
-                    [doubt](HealthMonitor& self, Watch& asked, StatusOr<bool> paused) {
-                      const StatusCode code = paused.status().code();
-                      if (paused.ok()) return self.OnPause(asked, doubt, *paused, false);
-                      self.OnPause(asked, doubt, std::nullopt, code != StatusCode::kUnimplemented);
-                    }));
+        Later<bool>(worker.number(), [told = std::move(told)](HealthMonitor& self, Watch& asked,
+                                                              StatusOr<bool> paused) {
+          asked.asking_pause = false;
+          const StatusCode code = paused.status().code();
+          if (paused.ok()) return told(self, asked, {.paused = *paused});
+          told(self, asked, {.later = code != StatusCode::kUnimplemented});
+        }));
   }
-  const PauseForm form = PauseFormOf(doubt.reading);
-  const bool infers = doubt.reading == PauseReading::kInference;
+  const PauseForm form = PauseFormOf(reading);
+  const bool infers = reading == PauseReading::kInference;
   watch.pause = std::make_unique<SmallCall>(
       shard_, clients_.Of(worker), worker,
       SmallRequest{.target = form.target,
                    .authorization = Authorization(worker),
                    .timeout = infers ? Patience() : options_.health.timeout,
                    .max_bytes = 64 << 10},
-      [this, doubt, form, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+      [this, told = std::move(told), form,
+       number = worker.number()](const StatusOr<SmallAnswer>& answer) {
         const auto found = watches_.find(number);
         if (found == watches_.end()) return;
         Watch& asked = *found->second;
         shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.pause))] {});
-        if (TellsLater(answer)) return OnPause(asked, doubt, std::nullopt, true);
-        OnPause(asked, doubt, SaysItIsPaused(*answer, form.field), false);
+        asked.asking_pause = false;
+        if (TellsLater(answer)) return told(*this, asked, {.later = true});
+        const std::optional<bool> paused = SaysItIsPaused(*answer, form.field);
+        const bool answers = form.field.empty() && paused == false;
+        told(*this, asked,
+             {.paused = paused, .is_guess = answers && answer->body != kPorticoInfers});
       });
 }
 
-void HealthMonitor::OnPause(Watch& watch, const PauseDoubt& doubt, std::optional<bool> paused,
-                            bool later) {
-  watch.asking_pause = false;
+void HealthMonitor::OnPause(Watch& watch, const PauseDoubt& doubt, const PauseAnswer& answer) {
   watch.next_pause = Clock::now() + watch.pause_wait;
   watch.pause_wait = std::min<Duration>(2 * watch.pause_wait, kLongestPauseWait);
-  if (!paused && !later && doubt.been_down) paused = false;
+  std::optional<bool> paused = answer.paused;
+  if (!paused && !answer.later && doubt.been_down) paused = false;
   if (!paused) return;
   Worker& worker = *watch.worker;
   if (worker.SettlePause(doubt, *paused) && !doubt.been_down) {

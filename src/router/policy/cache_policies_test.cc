@@ -127,7 +127,7 @@ TEST(CostTest, APrefixDrawsRequestsUntilTheQueueThereIsLonger) {
 
 // A conversation left its worker for any shorter queue while caches were not full; then two had it, and other
 // conversations were evicted.
-TEST(CostTest, AConversationStaysThoughTheQueueIsLongerThanItselfByLessThanItself) {
+TEST(CostTest, AConversationStaysWhereTheQueueIsLessThanTwiceAsLong) {
   TestFleet fleet(2);
   Cost policy(Seeded());
   const std::vector<int32_t> prompt = Tokens(7, 1600);
@@ -144,11 +144,11 @@ TEST(CostTest, WhatIsNewGoesWhereCellsAreFreeThoughItsBeginningIsCachedElsewhere
       fleet[i].SetReport({.used_tokens = 0, .total_tokens = 4000, .at = Clock::now()});
     }
     Cost policy(Seeded());
-    std::vector<int32_t> prompt = Tokens(7, 400);
+    std::vector<int32_t> prompt = Tokens(7, 320);
     prompt.resize(full ? 4000 : 1000, 8);
     policy.OnWorkerAdded(fleet[0]);
     policy.OnStart(fleet[0], TokensKey(prompt));
-    prompt.resize(400);
+    prompt.resize(320);
     prompt.resize(850, 9);
     EXPECT_EQ(policy.Choose(fleet.all(), TokensKey(prompt)).index, full ? 1u : 0u);
   }
@@ -200,7 +200,8 @@ TEST(CostTest, TextCountsInTokensAsWorkersCountThem) {
     const std::string first = Text('a', 2000);
     const std::string second = Text('b', 2000);
     if (counted) policy.OnUsage(TextKey(second), 1000);
-    policy.OnUsage(TextKey("short"), 1);  // mostly the template's
+    policy.OnUsage(TextKey("short"), 1);    // mostly the template's
+    policy.OnUsage(TextKey(second), 2001);  // an image's too
     fleet.Send(policy, TextKey(first));
     EXPECT_EQ(fleet[0].tokens(), counted ? 1002 : 501);
     fleet.Send(policy, TextKey(second));

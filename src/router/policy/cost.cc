@@ -119,12 +119,13 @@ double Cost::OthersRequests(const Known& known, TimePoint now) {
   return std::max(0.0, all - static_cast<double>(report.own_requests) - kFewRequests);
 }
 
-bool Cost::IsFull(const Known& known) const {
+double Cost::FillOf(const Known& known) const {
+  if (known.report.total_tokens <= 0) return 0;
   const double held =
       known.blocks != nullptr
           ? static_cast<double>(told_->blocks.blocks_of(known.told_place)) * kBlockTokens
           : static_cast<double>(index_->blocks_of(known.place)) * BlockTokens();
-  return known.report.total_tokens > 0 && held >= kFullFrom * known.report.total_tokens;
+  return std::min(1.0, held / known.report.total_tokens);
 }
 
 Choice Cost::Choose(std::span<Worker* const> candidates, const RoutingKey& key) {
@@ -149,7 +150,7 @@ Choice Cost::Choose(std::span<Worker* const> candidates, const RoutingKey& key) 
     const Known& known = Know(*worker, now);
     const int32_t depth = DepthOf(known, prompt_depths, told_depths);
     const double uncached = UncachedTokens(key, prompt.ShareOf(depth));
-    const double own = uncached * (1 + kPlace + (IsFull(known) ? kEvict : 0));
+    const double own = uncached * (1 + kPlace + kEvict * FillOf(known));
     const auto queue = static_cast<double>(worker->tokens());
     double decode = static_cast<double>(worker->requests()) + OthersRequests(known, now);
     if (const Duration age = now - worker->healthy_since(); age < slow_start_) {
@@ -240,7 +241,10 @@ void Cost::OnUsage(const RoutingKey& key, int64_t prompt_tokens) {
   if (!key.tokens.empty() || key.text.size() < kLeastCountedText) return;
   if (key.text.size() >= kMaxLinkedText) return;
   const auto bytes = static_cast<double>(key.text.size());
-  const double ratio = std::clamp(static_cast<double>(prompt_tokens) / bytes, 1.0 / 16, 1.0);
+  // Images, tools and further prompts of a list are counted too. A text has at most one token a byte, which scripts that the
+  // vocabulary does not have come near to.
+  if (static_cast<double>(prompt_tokens) > bytes) return;
+  const double ratio = std::max(static_cast<double>(prompt_tokens) / bytes, 1.0 / 16);
   const MutexLock lock(&mutex_);
   counted_bytes_ = std::min(counted_bytes_ + bytes, kCountedBytes);
   tokens_of_byte_ += (ratio - tokens_of_byte_) * bytes / counted_bytes_;

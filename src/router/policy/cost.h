@@ -1,10 +1,11 @@
 // cost: the worker on which the request costs least, in tokens of prefill:
 //
-//   own       prompt tokens that the worker is not believed to have cached, 1 + kPlace times: the request waits until they
-//             are computed, and they take cells; kEvict times more where the cache is full already, since what they push
-//             out will have to be computed again. Without the first of these prices a conversation leaves its worker for
-//             a short queue while there are cells left, and its copies fill the caches of two; without the second, what
-//             is new gathers on the workers that have the common beginning of all prompts, while others have free cells
+//   own       prompt tokens that the worker is not believed to have cached, 1 + kPlace + kEvict x f times, f = the share
+//             of its KV cells that hold prefixes (0 if it does not report how many it has): the request waits until they
+//             are computed, they take cells, and the fuller the cache is, the more of what they push out will have to be
+//             computed again. Without kPlace a conversation leaves its worker for a short queue, and its copies
+//             fill the caches of two; without f, what is new gathers on the workers that have the common beginning of all
+//             prompts, while others have free cells
 //   + queue   prompt tokens that are still to be computed there: of the prompts in flight whose answers have not begun,
 //             those that were not believed to be cached when they were sent
 //   + decode  kDecodeTokens for each request in flight: a step with one more sequence in it takes
@@ -20,11 +21,11 @@
 // hashes of blocks (index/prefix_index.h): 16 tokens a block, or bytes of text (block_hash.h). A worker's
 // part of it is bounded by the KV cells that it reports and forgets as its cache does; all of it is
 // bounded by --index-bytes. So a prefix that is wanted more often than one worker can serve spreads, as
-// soon as the queue there is 1 + kPlace times as long as the prefix, and no threshold has to be set.
+// soon as the queue there is 2 to 6 times as long as the prefix, and no threshold has to be set.
 //
 // How many tokens a byte of text is, is the mean of what workers have counted (the usage in their answers) over the last
 // kCountedBytes of prompts, and 1/4 until one has: English has 0.22, text whose words the tokenizer does not know 0.5, and with
-// half of the truth the index would believe twice what the caches hold.
+// half of the truth the index would believe twice what the caches hold. A count above 1 is not one of text alone.
 //
 // Workers that tell what their caches take in and let go (KV-cache events) are believed: what they say corrects the index,
 // and they forget nothing that they have not said. They tell of tokens; a prompt that is known as text when its worker is
@@ -62,8 +63,7 @@ class Cost final : public Policy {
  public:
   static constexpr double kDecodeTokens = 128;
   static constexpr double kPlace = 1;
-  static constexpr double kEvict = 2;
-  static constexpr double kFullFrom = 0.95;  // of the KV cells that the worker reports
+  static constexpr double kEvict = 4;
   static constexpr double kMemoryTokens = 2048;
   static constexpr double kMemoryFrom = 0.8;
   static constexpr double kTie = 16;
@@ -149,7 +149,8 @@ class Cost final : public Policy {
   double Memory(const Known& known, double tokens) const;
   // That the worker has reported beyond those which this gateway had there at that time.
   static double OthersRequests(const Known& known, TimePoint now);
-  bool IsFull(const Known& known) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The share of its cells that hold prefixes, 0..1.
+  double FillOf(const Known& known) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   TimePoint (*const now_)();
   const Duration slow_start_;

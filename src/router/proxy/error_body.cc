@@ -14,12 +14,15 @@ std::string_view TypeOf(int status) {
 
 }  // namespace
 
-std::string GatewayErrorBody(int status, std::string_view message, std::string_view code) {
+std::string GatewayErrorBody(int status, std::string_view message, std::string_view code,
+                             std::string_view field) {
   std::string body;
   JsonWriter writer(&body);
   writer.BeginObject().Key("error").BeginObject();
   writer.Key("message").String(message).Key("type").String(TypeOf(status));
-  writer.Key("param").Null().Key("code");
+  writer.Key("param");
+  field.empty() ? writer.Null() : writer.String(field);
+  writer.Key("code");
   code.empty() ? writer.Null() : writer.String(code);
   writer.EndObject().EndObject();
   return body;

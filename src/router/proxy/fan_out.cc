@@ -94,14 +94,14 @@ std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
   return ranks;
 }
 
-// True: the engine had been paused before. Its pause counts from here on: with vLLM's /pause?mode=wait the answer comes
+// Whether the engine was paused before. Its pause counts from here on: with vLLM's /pause?mode=wait the answer comes
 // after the last one of the requests, later than any time limit, and a /resume may overtake it.
-bool NoteSent(std::string_view path, std::string_view query, Worker& worker) {
+PauseBefore NoteSent(std::string_view path, std::string_view query, Worker& worker) {
   if (HoldsEngineBack(path)) worker.BeginControl();
-  if (!PausesEngine(path)) return false;
-  const bool was_paused = worker.BeginPause(PauseReadingOf(path));
+  if (!PausesEngine(path)) return {};
+  const PauseBefore before = worker.BeginPause(PauseReadingOf(path));
   if (path == "/sleep") worker.NoteAsleep(PutToSleep(query));
-  return was_paused;
+  return before;
 }
 
 // A control that may have been done, or not: it was lost on its way there or back, failed halfway, or a server in
@@ -111,16 +111,17 @@ bool MayBeDone(const StatusOr<SmallAnswer>& answer) {
 }
 
 void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<SmallAnswer>& answer,
-                 bool was_paused, Worker& worker) {
+                 const PauseBefore& before, Worker& worker) {
   if (HoldsEngineBack(path)) worker.EndControl();
   // Whatever it has come to, nothing of it follows.
   if (EndsUpdate(path)) worker.SetUpdating(false);
   if (MayBeDone(answer)) {
-    if (PausesEngine(path) ? !was_paused : EndsPause(path)) worker.DoubtPause(false);
+    const bool was_sure = before.paused && before.doubt.number == 0;
+    if (PausesEngine(path) ? !was_sure : EndsPause(path)) worker.DoubtPause(false);
     return;
   }
   if (answer->status != 200) {
-    if (PausesEngine(path) && !was_paused) worker.EndPause();
+    if (PausesEngine(path)) worker.RefusePause(before);
     return;
   }
   if (EndsPause(path) && (path != "/wake_up" || worker.NoteAwake(Awakened(query)))) {
@@ -132,7 +133,7 @@ void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<S
 }  // namespace
 
 void FanOut::Take(size_t index, StatusOr<SmallAnswer> answer, bool out) {
-  left_out_[index] = out && !answer.ok();
+  left_out_[index] = out && (!answer.ok() || answer->status / 100 != 2);
   answers_[index].answer = std::move(answer);
 }
 
@@ -175,13 +176,13 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
     const bool out = IsOut(*worker);
     if (out) one.timeout = std::min(one.timeout, shard.gateway().options().health.timeout);
     // Each with what NoteSent() says.
-    std::vector<std::pair<Worker*, bool>> ranks;
+    std::vector<std::pair<Worker*, PauseBefore>> ranks;
     for (Worker* rank : RanksBeside(*self->set_, *worker)) {
       ranks.emplace_back(rank, NoteSent(path, query, *rank));
     }
     auto take = [self, index, ranks, out, path, query](StatusOr<SmallAnswer> answer) {
-      for (const auto& [rank, was_paused] : ranks) {
-        NoteOutcome(path, query, answer, was_paused, *rank);
+      for (const auto& [rank, before] : ranks) {
+        NoteOutcome(path, query, answer, before, *rank);
       }
       self->Take(index, std::move(answer), out);
       if (--self->open_ > 0) return;

@@ -22,7 +22,7 @@ class FanOut {
 
   // Sends `request` to all workers that are not known to be down, with each one's key, of a server's
   // ranks to one. What makes an engine go on is also sent to workers that are stalled or unhealthy, which have
-  // health.timeout for it; one of them that does not answer is left out. `done` is called once on the shard, at the earliest
+  // health.timeout for it; one of them that does not answer 2xx is left out. `done` is called once on the shard, at the earliest
   // after this; at once if there are no workers. Holds itself until then.
   static void Start(GatewayShard& shard, SmallRequest request, Done done);
 

@@ -100,6 +100,63 @@ TEST_F(FanOutTest, APauseWhoseAnswerDoesNotComeInTimeCountsUntilTheWorkerIsToldT
   EXPECT_EQ(worker_->pause_doubt().number, 0u);
 }
 
+TEST_F(FanOutTest, ASecondPauseThatIsLostOrRefusedLeavesTheDoubtOfTheFirst) {
+  Do("/pause", 502);
+  Do("/pause", 502);
+  EXPECT_NE(worker_->pause_doubt().number, 0u);
+  Do("/pause", 400);
+  EXPECT_NE(worker_->pause_doubt().number, 0u);
+  Do("/pause");
+  EXPECT_EQ(worker_->pause_doubt().number, 0u);
+  EXPECT_TRUE(worker_->held_back());
+}
+
+TEST_F(FanOutTest, ARefusedPauseChangesNotHowTheOneBeforeItIsRead) {
+  // SGLang has no /pause: it was then asked by vLLM's /is_paused, which it does not have either.
+  Do("/pause_generation", 502);
+  Do("/pause", 404);
+  EXPECT_NE(worker_->pause_doubt().number, 0u);
+  EXPECT_EQ(worker_->pause_doubt().reading, PauseReading::kInference);
+  Do("/pause_generation");
+  Do("/pause", 404);
+  EXPECT_NE(worker_->sure_pause().number, 0u);
+  EXPECT_EQ(worker_->sure_pause().reading, PauseReading::kInference);
+}
+
+TEST_F(FanOutTest, AnAnswerFromBeforeAControlDoesNotEndAPause) {
+  // SGLang's /health_generate is answered by whatever comes from its scheduler, the answer to an update too.
+  Do("/pause_generation");
+  for (const int status : {200, 400, 502}) {
+    const SurePause before = worker_->sure_pause();
+    EXPECT_NE(before.number, 0u);
+    Send("/update_weights_from_disk");
+    EXPECT_EQ(worker_->sure_pause().number, 0u);
+    EXPECT_FALSE(worker_->EndSurePause(before));
+    Answer("/update_weights_from_disk", status);
+    EXPECT_FALSE(worker_->EndSurePause(before));
+  }
+  Do("/begin_weight_update");
+  EXPECT_EQ(worker_->sure_pause().number, 0u);
+  Do("/end_weight_update");
+  EXPECT_TRUE(worker_->EndSurePause(worker_->sure_pause()));
+  EXPECT_FALSE(worker_->held_back());
+}
+
+TEST_F(FanOutTest, WhatAnUnhealthyWorkerRefusesIsLeftOut) {
+  worker_->SetHealth(Health::kUnhealthy);
+  size_t answers = 1;
+  gateway_.Run([&] {
+    FanOut::Start(gateway_.on_shard(),
+                  {.method = "POST", .target = "/resume", .timeout = std::chrono::minutes(10)},
+                  [&](std::vector<FanOutAnswer> all) {
+                    answers = all.size();
+                    ++ended_;
+                  });
+  });
+  Answer("/resume", 503);
+  EXPECT_EQ(answers, 0u);
+}
+
 TEST_F(FanOutTest, APauseThatHasBeenAnsweredIsInNoDoubt) {
   Do("/pause");
   Send("/pause?mode=wait", std::chrono::milliseconds(1));

@@ -353,6 +353,7 @@ void ProxyCall::OnWorkerStalled(uint64_t number) {
 
 void ProxyCall::CutStream(std::string_view message, std::string_view code) {
   gateway_.metrics().cut_streams.Add();
+  error_ = code;
   if (mode_ == Mode::kEvents) {
     if (frames_.within_event()) exchange_->Write("\n\n");
     if (!frames_.done()) exchange_->Write(CutEvents(exchange_->request.path, message, code));

@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <string>
 #include <utility>
@@ -327,6 +328,7 @@ bool ProxyCall::IsOn(uint64_t worker) const {
 
 void ProxyCall::Refuse(int status, std::string_view message, std::string_view code,
                        bool retry_after) {
+  error_ = code;
   net::HttpResponse response;
   response.status = status;
   if (retry_after) response.headers.emplace_back("retry-after", "1");
@@ -365,6 +367,7 @@ void ProxyCall::Finish(int status) {
   if (std::exchange(over_, true)) return;
   Release();
   events_.Ended(status);
+  gateway_.metrics().ended(status).Add();
   gateway_.metrics().seconds.Observe(Seconds(Clock::now() - started_));
   if (gateway_.options().access_log) Log(status);
   shard_.Retire(this);
@@ -377,12 +380,13 @@ void ProxyCall::Log(int status) const {
   writer.BeginObject().Key("client").String(request.peer);
   writer.Key("method").String(request.method).Key("path").String(request.path);
   writer.Key("status").Int(status).Key("bytes").Int(static_cast<int64_t>(answer_bytes_));
-  writer.Key("ms").Double(Seconds(Clock::now() - started_) * 1e3);
+  writer.Key("ms").Double(std::round(Seconds(Clock::now() - started_) * 1e6) / 1e3);
   writer.Key("request_id").String(request_id_).Key("worker").String(worker_id_);
   // A role without workers has no policy.
   const bool chosen = group_ != nullptr && group_->policy != nullptr;
   writer.Key("policy").String(chosen ? group_->policy->name() : "");
   writer.Key("reason").String(reason_).Key("attempts").Int(attempts_);
+  if (!error_.empty()) writer.Key("error").String(error_);
   if (!prefill_id_.empty()) writer.Key("prefill_worker").String(prefill_id_);
   const std::string_view trace = request.Header("traceparent");
   if (!trace.empty()) writer.Key("traceparent").String(trace);

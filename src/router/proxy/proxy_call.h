@@ -189,6 +189,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   CallPtr prefill_;  // of a pair, until it has answered
   std::string_view reason_;
   std::string worker_id_;   // of the last one, for the log
+  std::string error_;       // the code of this gateway's own error, for the log
   std::string prefill_id_;  // likewise
   Tried tried_;
   int attempts_ = 0;

@@ -282,6 +282,30 @@ TEST_F(PlanNativeTest, AChatIsTooLongForAShardByWhatIsRenderedOrByWhatThatGives)
   EXPECT_TRUE(too_long(kShardWork / kMessageWork + 1, 0));
 }
 
+// A prompt of more than 4 MiB was encoded whole at each turn of its conversation.
+TEST_F(PlanNativeTest, ALongConversationIsEncodedOnceToo) {
+  model_.tokenizer = *Tokenizer::FromJson(
+      R"({"added_tokens":[{"id":1,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,)"
+      R"("normalized":false,"special":true}],"pre_tokenizer":{"type":"WhitespaceSplit"},)"
+      R"("model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0}}})");
+  model_.conversation_cache = std::make_shared<ConversationCache>(model_.tokenizer);
+  model_.long_texts = std::make_shared<LongTextEncoder>(model_.tokenizer);
+  std::string text;
+  for (int i = 0; text.size() < size_t{5} << 20; ++i) {
+    text += "<s>" + std::to_string(i) + std::string(2000, 'a');
+  }
+  const auto client = std::make_shared<char>();
+  StepGate gate = StepGate::OnPool(client);
+  const auto first = EncodeRendered(model_, text, &gate);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(model_.conversation_cache->reused_tokens(), 0u);
+  EXPECT_EQ(*EncodeRendered(model_, text, &gate), *first);
+  EXPECT_EQ(model_.conversation_cache->reused_tokens(), first->size() - 2);
+  std::vector<TokenId> whole;
+  ASSERT_TRUE(model_.tokenizer->TryEncode(text, false, &whole).ok());
+  EXPECT_EQ(*first, whole);
+}
+
 TEST_F(PlanNativeTest, APlanEndsBeforeTheNextPromptWhenItsClientHasLeft) {
   auto client = std::make_shared<char>();
   StepGate gate = StepGate::OnPool(client);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/events/recorder.h"
+#include "base/thread_time.h"
 #include "message/sampling_ranges.h"
 #include "service/constraint/constrain.h"
 #include "service/model_task.h"
@@ -18,9 +19,6 @@
 
 namespace portico {
 namespace {
-
-// Longer chats are encoded without the cache of conversations, which keeps none of their size, and in parts.
-constexpr size_t kMostKeptText = ConversationCache::kMaxBytes / 16;
 
 Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
   if (options.min_tokens <= max_new_tokens) return OkStatus();
@@ -57,6 +55,24 @@ size_t RenderedItems(const ChatRequest& request) {
     count(message.Find("tool_calls"));
   }
   return items;
+}
+
+// About what a template writes that shows the value once.
+size_t ShownBytes(const Json& json) {
+  size_t bytes = 8;  // a number, or what is around a value
+  if (json.is_string()) {
+    bytes += json.as_string().size();
+  } else if (json.is_array()) {
+    for (const Json& item : json.as_array()) bytes += ShownBytes(item);
+  } else if (json.is_object()) {
+    for (const auto& [name, value] : json.as_object()) bytes += name.size() + ShownBytes(value);
+  }
+  return bytes;
+}
+
+size_t ShownBytes(const ChatRequest& request) {
+  return ShownBytes(request.messages) + ShownBytes(request.tools) + ShownBytes(request.documents) +
+         ShownBytes(request.chat_template_kwargs);
 }
 
 }  // namespace
@@ -101,7 +117,6 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
 StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request, StepGate* gate) {
   const size_t items = RenderedItems(*request);
   PORTICO_RETURN_IF_ERROR(PassGate(gate, model.render_pace->WorkOf(items, kMessageWork)));
-  const TimePoint began = Clock::now();
   const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
                           events::kFrontend);
   if (!model.chat_template) {
@@ -117,6 +132,9 @@ StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request
       CheckMedia(model.engine->info(), extras == nullptr ? nullptr : extras->media.get()));
   Json tools = AllowedTools(request->tools, request->tool_choice);
   const TemplateFacts& facts = model.chat_template->facts(tools.is_array());
+  // From here on: to copy large tools, or to look at the template first, is not what messages take.
+  const bool teaches = StepPace::Learns(items);
+  const Duration began = teaches ? ThreadTime() : Duration::zero();
   PORTICO_RETURN_IF_ERROR(FitConversation(facts, &request->messages));
 
   ChatTemplate::Request render;
@@ -129,7 +147,13 @@ StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request
   FitRequest(facts, &tools, &render);
 
   StatusOr<std::string> text = model.chat_template->Render(render);
-  model.render_pace->Learn(items, Clock::now() - began);
+  if (teaches) {
+    // A render that has failed does not tell how much it wrote: as much as it was given, at most.
+    model.render_pace->Learn({.items = items,
+                              .bytes = text.ok() ? text->size() : ShownBytes(*request),
+                              .took = ThreadTime() - began,
+                              .is_whole = text.ok()});
+  }
   if (text.ok()) return text;
   std::string field = FieldOf(text.status());
   return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
@@ -149,9 +173,12 @@ StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::st
   PORTICO_RETURN_IF_ERROR(PassGate(gate, text.size()));
   events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd, events::kFrontend);
   std::vector<TokenId> ids;
-  const bool is_kept = model.conversation_cache && text.size() <= kMostKeptText;
-  const Status status = is_kept ? model.conversation_cache->Encode(text, &ids).status()
-                                : EncodeText(model, text, /*add_special_tokens=*/false, gate, &ids);
+  const auto encode = [&model, gate](std::string_view part, std::vector<TokenId>* to) {
+    return EncodeText(model, part, /*add_special_tokens=*/false, gate, to);
+  };
+  const Status status = model.conversation_cache
+                            ? model.conversation_cache->Encode(text, encode, &ids).status()
+                            : encode(text, &ids);
   if (status.code() == StatusCode::kCancelled) return status;
   if (!status.ok()) return InvalidArgument("messages", std::string(MessageOf(status)));
   span.Tell(static_cast<int64_t>(ids.size()));

@@ -98,20 +98,20 @@ size_t ConversationCache::bytes() const {
 
 std::vector<size_t> ConversationCache::Cuts(std::string_view text) const {
   const AddedTokens& added = tokenizer_->pipeline().added_tokens();
-  std::vector<AddedTokens::Part> parts;
-  added.Split(text, /*normalized=*/false, /*parse_special=*/true, &parts);
   std::vector<size_t> cuts;
   size_t last = 0;
-  for (const AddedTokens::Part& part : parts) {
-    if (!part.id || part.begin < last + kLeastPart) continue;
-    if (!portico::Cuts(added.entries().at(*part.id).token)) continue;
+  const auto take = [&](const AddedTokens::Part& part) {
+    if (!part.id || part.begin < last + kLeastPart) return;
+    if (!portico::Cuts(added.entries().at(*part.id).token)) return;
     last = part.begin;
     cuts.push_back(last);
-  }
+  };
+  added.ForEachPart(text, /*normalized=*/false, /*parse_special=*/true, take);
   return cuts;
 }
 
-StatusOr<size_t> ConversationCache::EncodePart(std::string_view part, std::vector<TokenId>* ids) {
+StatusOr<size_t> ConversationCache::EncodePart(std::string_view part, Encoder encode,
+                                               std::vector<TokenId>* ids) {
   uint64_t hash = tokenizer::HashBytes(part);
   Shard& shard = *shards_[hash >> 32 & (kShards - 1)];
   if (Shard::Shared found = shard.Find(hash); found != nullptr && found->text == part) {
@@ -119,7 +119,8 @@ StatusOr<size_t> ConversationCache::EncodePart(std::string_view part, std::vecto
     return found->ids.size();
   }
   size_t before = ids->size();
-  PORTICO_RETURN_IF_ERROR(tokenizer_->TryEncode(part, /*add_special_tokens=*/false, ids));
+  PORTICO_RETURN_IF_ERROR(encode(part, ids));
+  if (part.size() > shard.max_bytes) return size_t{0};  // before it is copied
   auto entry = std::make_shared<Shard::Entry>();
   entry->hash = hash;
   entry->text = part;
@@ -129,6 +130,14 @@ StatusOr<size_t> ConversationCache::EncodePart(std::string_view part, std::vecto
 }
 
 StatusOr<size_t> ConversationCache::Encode(std::string_view text, std::vector<TokenId>* ids) {
+  const auto encode = [this](std::string_view part, std::vector<TokenId>* to) {
+    return tokenizer_->TryEncode(part, /*add_special_tokens=*/false, to);
+  };
+  return Encode(text, encode, ids);
+}
+
+StatusOr<size_t> ConversationCache::Encode(std::string_view text, Encoder encode,
+                                           std::vector<TokenId>* ids) {
   size_t before = ids->size();
   std::vector<size_t> cuts;
   // Bytes that are no text are replaced by the tokenizer, which may move what lies behind them.
@@ -137,15 +146,14 @@ StatusOr<size_t> ConversationCache::Encode(std::string_view text, std::vector<To
   size_t reused = 0;
   Status status;
   for (size_t cut : cuts) {
-    StatusOr<size_t> part = EncodePart(text.substr(at, cut - at), ids);
+    StatusOr<size_t> part = EncodePart(text.substr(at, cut - at), encode, ids);
     status = part.status();
     if (!status.ok()) break;
     reused += *part;
     at = cut;
   }
   // The last part is what the next prompt will have more of.
-  if (status.ok())
-    status = tokenizer_->TryEncode(text.substr(at), /*add_special_tokens=*/false, ids);
+  if (status.ok()) status = encode(text.substr(at), ids);
   if (!status.ok()) {
     ids->resize(before);
     return status;

@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "base/status.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {
@@ -35,7 +37,12 @@ class ConversationCache {
                              size_t max_bytes = kMaxBytes, size_t least_text = kLeastText);
   ~ConversationCache();
 
-  // As Tokenizer::TryEncode(text, false, ids). Returns how many of the ids it had.
+  // Appends the ids of a part of a text as Tokenizer::TryEncode(part, false, ids) does, or returns an error.
+  using Encoder = absl::FunctionRef<Status(std::string_view part, std::vector<TokenId>* ids)>;
+
+  // As Tokenizer::TryEncode(text, false, ids). Returns how many of the ids it had. What it has not is encoded by `encode`, one
+  // part after the other; the first error ends that and is returned, and nothing is appended.
+  StatusOr<size_t> Encode(std::string_view text, Encoder encode, std::vector<TokenId>* ids);
   StatusOr<size_t> Encode(std::string_view text, std::vector<TokenId>* ids);
 
   // Of parts and what keeps them.
@@ -48,7 +55,7 @@ class ConversationCache {
 
   // Where `text` may be cut, the ends not included.
   std::vector<size_t> Cuts(std::string_view text) const;
-  StatusOr<size_t> EncodePart(std::string_view part, std::vector<TokenId>* ids);
+  StatusOr<size_t> EncodePart(std::string_view part, Encoder encode, std::vector<TokenId>* ids);
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   const size_t least_text_;

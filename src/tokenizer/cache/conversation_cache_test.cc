@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <thread>
@@ -115,6 +116,36 @@ TEST(ConversationCache, AppendsNothingWhereTheTextCannotBeEncoded) {
   EXPECT_EQ(ids, std::vector<TokenId>{5});
   EXPECT_TRUE(cache.Encode(text + "<s> a", &ids).ok());
   EXPECT_EQ(ids.size(), 304u);
+}
+
+TEST(ConversationCache, AsksForWhatItHasNotAndEndsWhereThatFails) {
+  auto tokenizer = Small();
+  ConversationCache cache(tokenizer, ConversationCache::kMaxBytes, kAnyText);
+  std::vector<size_t> asked;
+  size_t fails_at = 2;
+  const auto encode = [&](std::string_view part, std::vector<TokenId>* ids) {
+    asked.push_back(part.size());
+    if (asked.size() > fails_at) return Error(StatusCode::kCancelled, "the client has left");
+    return tokenizer->TryEncode(part, false, ids);
+  };
+  const std::string text = Turn(1) + Turn(2) + Turn(3) + Turn(4);
+  std::vector<TokenId> ids = {7};
+  EXPECT_EQ(cache.Encode(text, encode, &ids).status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(ids, std::vector<TokenId>{7});
+  EXPECT_EQ(asked.size(), 3u);
+  // What it has got until then stays.
+  fails_at = SIZE_MAX;
+  ids.clear();
+  asked.clear();
+  EXPECT_GT(*cache.Encode(text, encode, &ids), 0u);
+  EXPECT_EQ(ids, Whole(*tokenizer, text));
+  const size_t parts = asked.size();
+  asked.clear();
+  ids.clear();
+  ASSERT_TRUE(cache.Encode(text, encode, &ids).ok());
+  EXPECT_EQ(ids, Whole(*tokenizer, text));
+  EXPECT_LT(asked.size(), parts);
+  EXPECT_EQ(asked.size(), 1u);  // the last, which the next text will have more of
 }
 
 TEST(ConversationCache, ServesManyThreads) {

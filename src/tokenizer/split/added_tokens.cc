@@ -149,8 +149,9 @@ Status AddedTokens::Seal() {
   return OkStatus();
 }
 
-void AddedTokens::Split(std::string_view text, bool normalized, bool parse_special,
-                        std::vector<Part>* out) const {
+template <typename Take>
+void AddedTokens::TakeParts(std::string_view text, bool normalized, bool parse_special,
+                            Take take) const {
   const WordFinder& finder = normalized ? normalized_finder_ : raw_finder_;
   size_t done = 0;
   size_t from = 0;
@@ -158,7 +159,6 @@ void AddedTokens::Split(std::string_view text, bool normalized, bool parse_speci
   while (!finder.empty() && from < text.size()) {
     std::optional<WordFinder::Found> found = finder.Find(text, from, &looked);
     if (!found) break;
-    if (out->empty()) out->reserve(16);  // a short chat's special tokens and what lies between them
     from = found->end;
     const AddedToken& token = by_id_.at(found->id).token;
     if (!parse_special && specials_.contains(token.content)) continue;
@@ -167,12 +167,26 @@ void AddedTokens::Split(std::string_view text, bool normalized, bool parse_speci
     if (token.single_word && (WordBefore(text, begin) || WordAfter(text, end))) continue;
     if (token.lstrip) begin = std::max(SpacesBefore(text, begin), done);
     if (token.rstrip) end = SpacesAfter(text, end);
-    if (done < begin) out->push_back({done, begin, std::nullopt});
+    if (done < begin) take(Part{done, begin, std::nullopt});
     // Nothing is left of a token whose text the one before took with its spaces.
-    if (begin != end) out->push_back({begin, end, found->id});
+    if (begin != end) take(Part{begin, end, found->id});
     done = end;
   }
-  if (done != text.size()) out->push_back({done, text.size(), std::nullopt});
+  if (done != text.size()) take(Part{done, text.size(), std::nullopt});
+}
+
+void AddedTokens::Split(std::string_view text, bool normalized, bool parse_special,
+                        std::vector<Part>* out) const {
+  TakeParts(text, normalized, parse_special, [&](const Part& part) {
+    // A short chat's special tokens and what lies between them.
+    if (out->empty() && part.end != text.size()) out->reserve(16);
+    out->push_back(part);
+  });
+}
+
+void AddedTokens::ForEachPart(std::string_view text, bool normalized, bool parse_special,
+                              absl::FunctionRef<void(const Part&)> take) const {
+  TakeParts(text, normalized, parse_special, take);
 }
 
 std::optional<TokenId> AddedTokens::Find(std::string_view content) const {

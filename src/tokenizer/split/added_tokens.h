@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "tokenizer/model/byte_trie.h"
 #include "tokenizer/token_id.h"
@@ -80,6 +81,9 @@ class AddedTokens {
   // text, else for the others. Without `parse_special`, special tokens stay plain text.
   void Split(std::string_view text, bool normalized, bool parse_special,
              std::vector<Part>* out) const;
+  // The same, one part after the other: a long text may have a part for every byte or two.
+  void ForEachPart(std::string_view text, bool normalized, bool parse_special,
+                   absl::FunctionRef<void(const Part&)> take) const;
   // Whether a raw text's tokens are found by nothing but their words, special ones too: none takes spaces or must stand
   // alone. Then FindRaw() from the end of one to the next does as Split().
   bool AreRawWords() const { return are_raw_words_ && SearchesRaw(); }
@@ -110,6 +114,9 @@ class AddedTokens {
   const std::unordered_map<TokenId, Entry>& entries() const { return by_id_; }
 
  private:
+  template <typename Take>
+  void TakeParts(std::string_view text, bool normalized, bool parse_special, Take take) const;
+
   std::unordered_map<std::string, TokenId> by_content_;
   std::unordered_map<TokenId, Entry> by_id_;
   std::unordered_set<std::string> specials_;

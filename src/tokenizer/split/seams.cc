@@ -53,6 +53,14 @@ std::string Normalized(const Normalizer* normalizer, std::string_view text) {
   return s.text();
 }
 
+// A part begins with X alone (EncodePart), which a model without an unknown token may not know though it knows the whole.
+bool Encodes(const Pipeline& pipeline, char c) {
+  Tokenizer::EncodeOptions plain;
+  plain.add_special_tokens = false;
+  std::vector<TokenId> ids;
+  return pipeline.EncodeIds({&c, 1}, plain, &ids).ok();
+}
+
 enum class Cutting { kUnknown, kAtSpace, kNever };
 
 // Whether the pre-tokenizer ends a piece before the image of each space that follows something else.
@@ -132,7 +140,8 @@ bool Seams::ForOthers(const Pipeline& pipeline) {
     bool lowered = kept.ends_with(static_cast<char>(c | 0x20)) && c >= 'A' && c <= 'Z';
     before_space_[static_cast<size_t>(c)] =
         (kept.ends_with(c) || lowered) &&
-        Normalized(normalizer, after + " " + after) == alone + normal_space + kept.back();
+        Normalized(normalizer, after + " " + after) == alone + normal_space + kept.back() &&
+        Encodes(pipeline, c);
   }
   if (cutting == Cutting::kNever) ExcludeCrossedByMerges(parts.model->vocabulary(), *image);
   return true;

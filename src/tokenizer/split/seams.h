@@ -4,7 +4,8 @@
 //   - the pre-tokenizer ends a piece there whatever stands around, or the model is a BPE without a token that has X
 //     before Y, so that no merge crosses it;
 //   - each normalizer works on both sides apart (character by character, or by graphemes);
-//   - no added token has X before Y, or ends with X, so that none lies across it or begins a new part there.
+//   - no added token has X before Y, or ends with X, so that none lies across it or begins a new part there;
+//   - where a part is encoded with X before it (needs_guard()), the model knows X alone.
 // Only what is known to be so is used: a tokenizer with any other part has no seams.
 #pragma once
 

@@ -11,6 +11,9 @@
 namespace portico::api::openai {
 namespace {
 
+// What a chat is told of a turn in which the user said nothing: some templates leave out a message that is empty.
+constexpr std::string_view kNothingSaid = "(silence)";
+
 Status Bad(std::string_view field, std::string_view why) {
   return InvalidArgument(field, fmt::format("{} {}", field, why));
 }
@@ -189,9 +192,12 @@ Json Conversation::Messages(std::string_view instructions) const {
     messages.push_back(Json(JsonObject{{"role", "system"}, {"content", Json(instructions)}}));
   }
   bool calls = false;  // the last message has calls, and the next one joins them
+  bool user = false;   // it is the user's
+  bool said = false;   // and has words
   for (const RealtimeItem& item : items_) {
     if (item.kind == RealtimeItem::Kind::kCall) {
       if (item.status != "completed") continue;
+      user = false;
       if (!std::exchange(calls, true)) {
         messages.push_back(Json(JsonObject{
             {"role", "assistant"}, {"content", Json()}, {"tool_calls", Json(JsonArray{})}}));
@@ -202,12 +208,17 @@ Json Conversation::Messages(std::string_view instructions) const {
     if (item.kind == RealtimeItem::Kind::kCallOutput) {
       messages.push_back(Json(
           JsonObject{{"role", "tool"}, {"tool_call_id", item.call_id}, {"content", item.text}}));
-    } else if (item.text.empty()) {
-      continue;
-    } else {
+    } else if (!item.text.empty()) {
+      if (item.role == "user" && user && !said) messages.pop_back();
       messages.push_back(Json(JsonObject{{"role", item.role}, {"content", item.text}}));
+    } else if (item.says_nothing() && !user) {
+      messages.push_back(Json(JsonObject{{"role", item.role}, {"content", Json(kNothingSaid)}}));
+    } else {
+      continue;
     }
     calls = false;
+    user = item.kind == RealtimeItem::Kind::kMessage && item.role == "user";
+    said = !item.text.empty();
   }
   return Json(std::move(messages));
 }

@@ -27,6 +27,10 @@ struct RealtimeItem {
   int64_t audio_ms = 0;
 
   bool is_audio() const { return type.ends_with("audio"); }
+  // A turn of the user that has been heard, and has no words: a silence, or noise.
+  bool says_nothing() const {
+    return kind == Kind::kMessage && type == "input_audio" && !unheard && text.empty();
+  }
   size_t bytes() const { return text.size() + call_id.size() + name.size(); }
   Json Content() const;
   Json ToJson() const;
@@ -57,7 +61,8 @@ class Conversation {
   // Some sound has not been heard to its end.
   bool unheard() const;
 
-  // The messages of a chat request.
+  // The messages of a chat request. Templates may demand that user and assistant alternate, so a turn that says
+  // nothing is a message of the user, "(silence)", unless it comes beside one that has words or another of its kind.
   Json Messages(std::string_view instructions) const;
 
  private:

@@ -128,5 +128,55 @@ TEST(RealtimeConversation, ATruncatedItemCountsTheWordsThatItKeeps) {
   EXPECT_EQ(conversation.bytes(), 7U);
 }
 
+RealtimeItem SoundItem(std::string id, std::string role, std::string text) {
+  RealtimeItem item = ItemNamed(std::move(id), std::move(text));
+  item.type = role == "user" ? "input_audio" : "output_audio";
+  item.role = std::move(role);
+  return item;
+}
+
+// "user: text | assistant: text"
+std::string RolesAndTexts(const Conversation& conversation) {
+  const Json messages = conversation.Messages("");
+  std::string script;
+  for (const Json& message : messages.as_array()) {
+    if (!script.empty()) script += " | ";
+    script += message.GetString("role") + ": " + message.GetString("content");
+  }
+  return script;
+}
+
+// The silence was left out, so that two answers stood side by side, and templates that want the roles to alternate
+// refused every later response.
+TEST(RealtimeConversation, ASilenceBetweenTwoAnswersIsAMessageOfTheUser) {
+  Conversation conversation;
+  conversation.Append(SoundItem("1", "user", "Hello."));
+  conversation.Append(SoundItem("2", "assistant", "Good morning."));
+  conversation.Append(SoundItem("3", "user", ""));
+  conversation.Append(SoundItem("4", "assistant", "Are you there?"));
+  conversation.Append(SoundItem("5", "user", ""));
+  EXPECT_EQ(
+      RolesAndTexts(conversation),
+      "user: Hello. | assistant: Good morning. | user: (silence) | assistant: Are you there? | "
+      "user: (silence)");
+}
+
+TEST(RealtimeConversation, ATurnWithoutWordsBesideOneWithWordsIsNoMessage) {
+  Conversation conversation;
+  conversation.Append(SoundItem("1", "user", ""));
+  conversation.Append(SoundItem("2", "user", ""));
+  conversation.Append(SoundItem("3", "user", "Hello."));
+  conversation.Append(SoundItem("4", "user", ""));
+  conversation.Append(SoundItem("5", "assistant", ""));  // it was cancelled before its first word
+  conversation.Append(SoundItem("6", "user", ""));
+  conversation.Append(SoundItem("7", "assistant", "Good morning."));
+  conversation.Append(SoundItem("8", "user", ""));
+  RealtimeItem unheard = SoundItem("9", "user", "");
+  unheard.unheard = true;
+  conversation.Append(std::move(unheard));
+  EXPECT_EQ(RolesAndTexts(conversation),
+            "user: Hello. | assistant: Good morning. | user: (silence)");
+}
+
 }  // namespace
 }  // namespace portico::api::openai

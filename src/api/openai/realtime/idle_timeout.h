@@ -15,9 +15,12 @@
 namespace portico::api::openai {
 
 // On its shard. The time runs from when the last answer has been played: from its end, and for as long as its
-// sound is. It runs once for each answer.
+// sound is. It runs once for each answer, and after kMostInARow of them without a word of the user no more: an open
+// microphone in an empty room is not talked to for ever.
 class IdleTimeout {
  public:
+  static constexpr int kMostInARow = 8;
+
   // `on_idle` gets the position, in ms of the input's sound, where the time began.
   IdleTimeout(net::Shard& shard, std::function<void(int64_t begin_ms)> on_idle)
       : shard_(shard), on_idle_(std::move(on_idle)) {}
@@ -33,11 +36,26 @@ class IdleTimeout {
     begin_ = Begin{Clock::now() + sound, input_ms + sound_ms};
     Run();
   }
-  // Somebody speaks, or another answer begins.
+  // Another answer begins.
   void Stop() {
     begin_.reset();
     timer_.reset();
   }
+  // The user speaks, or the client for them.
+  void UserSpeaks() {
+    in_a_row_ = 0;
+    Stop();
+  }
+  // Something is made that is no part of the conversation: the end of the time waits until Release().
+  void Hold() {
+    held_ = true;
+    timer_.reset();
+  }
+  void Release() {
+    held_ = false;
+    Run();
+  }
+  bool running() const { return timer_ != nullptr; }
 
  private:
   struct Begin {
@@ -47,11 +65,12 @@ class IdleTimeout {
 
   void Run() {
     timer_.reset();
-    if (!begin_ || timeout_ <= Duration::zero()) return;
+    if (!begin_ || held_ || timeout_ <= Duration::zero() || in_a_row_ >= kMostInARow) return;
     const Duration left = begin_->time + timeout_ - Clock::now();
     timer_ = shard_.After(std::max(left, Duration::zero()), [this] {
       const int64_t begin_ms = begin_->input_ms;
-      begin_.reset();
+      Stop();
+      ++in_a_row_;
       on_idle_(begin_ms);
     });
   }
@@ -60,6 +79,8 @@ class IdleTimeout {
   const std::function<void(int64_t)> on_idle_;
   Duration timeout_ = Duration::zero();
   std::optional<Begin> begin_;
+  bool held_ = false;
+  int in_a_row_ = 0;  // times that came to their end since the user spoke
   std::unique_ptr<net::Shard::Timer> timer_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "api/common/error_body.h"
@@ -15,12 +16,12 @@
 #include "api/openai/realtime/conversation.h"
 #include "api/openai/realtime/idle_timeout.h"
 #include "api/openai/realtime/input_audio.h"
+#include "api/openai/realtime/open_session.h"
 #include "api/openai/realtime/response.h"
 #include "api/openai/realtime/session_config.h"
-#include "api/query.h"
+#include "api/openai/realtime/turn_end.h"
 #include "api/reply.h"
 #include "base/base64.h"
-#include "media/wav.h"
 #include "net/websocket/web_socket.h"
 
 namespace portico::api::openai {
@@ -62,6 +63,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   void Leave() {
     idle_.Stop();
     response_.reset();
+    pause_.reset();
     hearing_.clear();
     shard_.calls.Remove(this);
   }
@@ -83,20 +85,21 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   }
   Conversation& conversation() override { return conversation_; }
   FeedReader& reader() override { return reader_; }
-  void OnResponseDone(Duration sound) override {
+  void OnResponseDone(const ResponseEnd& end) override {
     // It is on the stack.
     shard_.shard.AtEndOfTurn([gone = std::shared_ptr<Response>(std::move(response_))] {});
-    if (!input_.speaking()) idle_.Answered(sound, input_.position_ms(config_));
+    if (end.outside) return idle_.Release();
+    if (end.answered && !input_.speaking()) idle_.Answered(end.sound, input_.position_ms(config_));
   }
 
-  // Nobody has spoken since the last answer: the silence is a turn, for the model to go on.
+  // The silence is a turn, for the model to go on. Its sound stays: words may begin in it.
   void OnIdle(int64_t begin_ms) {
     const std::string id = "item_" + NewRequestId();
     const int64_t end_ms = input_.position_ms(config_);
     Send("input_audio_buffer.timeout_triggered", {{"audio_start_ms", std::min(begin_ms, end_ms)},
                                                   {"audio_end_ms", end_ms},
                                                   {"item_id", id}});
-    Commit(input_.Take(), id);
+    Commit({}, id);
     if (config_.create_response) MakeResponse({config_, {}, false, {}});
   }
 
@@ -129,6 +132,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     if (type == "input_audio_buffer.append") return AppendAudio(event);
     if (type == "input_audio_buffer.commit") return CommitByHand();
     if (type == "input_audio_buffer.clear") {
+      pause_.reset();
       input_.Clear();
       Send("input_audio_buffer.cleared", {});
       return OkStatus();
@@ -169,7 +173,9 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     PORTICO_RETURN_IF_ERROR(config_.Update(*session, pipeline_));
     if (before.vad != config_.vad || before.input != config_.input ||
         before.threshold != config_.threshold ||
-        before.silence_duration_ms != config_.silence_duration_ms) {
+        before.silence_duration_ms != config_.silence_duration_ms ||
+        before.semantic_vad() != config_.semantic_vad()) {
+      pause_.reset();
       input_.Configure(config_);
     }
     idle_.Configure(std::chrono::milliseconds(config_.vad ? config_.idle_timeout_ms : 0));
@@ -194,30 +200,64 @@ class RealtimeSocket final : public Call, public ResponseOwner {
                    "audio", "input_audio_buffer_full");
     }
     for (InputAudio::Turn& turn : turns) {
-      if (turn.started) {
-        idle_.Stop();
+      // A pause that is over needs no judgement.
+      if (turn.what == InputAudio::Turn::What::kPaused && &turn != &turns.back()) continue;
+      OnTurn(std::move(turn));
+    }
+    return OkStatus();
+  }
+
+  void OnTurn(InputAudio::Turn turn) {
+    switch (turn.what) {
+      case InputAudio::Turn::What::kStarted:
+        idle_.UserSpeaks();
         turn_item_ = "item_" + NewRequestId();
         Send("input_audio_buffer.speech_started",
              {{"audio_start_ms", turn.ms}, {"item_id", turn_item_}});
         // Who speaks is not spoken to.
         if (config_.interrupt_response && response_ != nullptr) response_->Cancel("turn_detected");
-        continue;
-      }
-      Send("input_audio_buffer.speech_stopped",
-           {{"audio_end_ms", turn.ms}, {"item_id", turn_item_}});
-      Commit(std::move(turn.sound), turn_item_);
-      if (config_.create_response && !config_.transcription) MakeResponse({config_, {}, false, {}});
+        return;
+      case InputAudio::Turn::What::kPaused:
+        return JudgePause(std::move(turn.sound));
+      case InputAudio::Turn::What::kResumed:
+        pause_.reset();
+        return;
+      case InputAudio::Turn::What::kStopped:
+        pause_.reset();
+        Send("input_audio_buffer.speech_stopped",
+             {{"audio_end_ms", turn.ms}, {"item_id", turn_item_}});
+        Commit(std::move(turn.sound), turn_item_);
+        if (config_.create_response && !config_.transcription) {
+          MakeResponse({config_, {}, false, {}});
+        }
     }
-    return OkStatus();
+  }
+
+  // Hears what was said before the pause; where it looks finished, the turn ends.
+  void JudgePause(media::Samples samples) {
+    pause_text_.clear();
+    auto feed = StartHearing(
+        samples,
+        {[this](const Part& part) { pause_text_ += HeardText(part, pause_text_).value_or(""); },
+         [this](const Status& status) { OnPauseHeard(status); }, &reader_});
+    if (feed.ok()) pause_ = *std::move(feed);  // else the longest pause ends it
+  }
+
+  void OnPauseHeard(const Status& status) {
+    pause_.reset();
+    if (!status.ok() || !LooksFinished(pause_text_)) return;
+    if (auto turn = input_.EndTurn(config_)) OnTurn(*std::move(turn));
   }
 
   Status CommitByHand() {
+    pause_.reset();
     media::Samples samples = input_.Take();
     if (static_cast<int64_t>(samples.size()) * 1000 / config_.input_rate() < kMinCommitMs) {
       return Error(StatusCode::kInvalidArgument,
                    fmt::format("the buffer must have {} ms of sound to commit", kMinCommitMs), {},
                    "input_audio_buffer_commit_empty");
     }
+    idle_.UserSpeaks();
     Commit(std::move(samples), "item_" + NewRequestId());
     return OkStatus();
   }
@@ -234,10 +274,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     Send("input_audio_buffer.committed", {{"previous_item_id", Previous(id)}, {"item_id", id}});
     TellItem(id);
     if (samples.empty()) return OnHeard(id, OkStatus());
-    auto wav = std::make_shared<std::string>(
-        media::WavHeader(config_.input_rate(), static_cast<uint32_t>(samples.size() * 2)));
-    media::AppendBytes(samples, wav.get());
-    Hear(id, std::move(wav));
+    Hear(id, samples);
   }
 
   Json Previous(const std::string& id) const {
@@ -251,32 +288,40 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     }
   }
 
-  // Hears an item's sound; a response that waits for it goes on then.
-  void Hear(const std::string& id, std::shared_ptr<const std::string> file) {
+  StatusOr<std::unique_ptr<PipelineFeed>> StartHearing(media::SampleSpan samples,
+                                                       PipelineFeed::Events events) {
     pipeline::Request request = config_.HearingRequest();
     request.id = NewRequestId();
-    request.inputs.emplace_back(pipeline::FilePart{0, std::move(file)});
-    auto feed =
-        PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
-                            {[this, id](const Part& part) { OnHeardPart(id, part); },
-                             [this, id](const Status& status) { OnHeard(id, status); }, &reader_});
+    request.inputs.emplace_back(pipeline::FilePart{0, SoundFile(samples, config_)});
+    return PipelineFeed::Start(pipeline_, std::move(request), shard_.shard, std::move(events));
+  }
+
+  // Hears an item's sound; a response that waits for it goes on then.
+  void Hear(const std::string& id, media::SampleSpan samples) {
+    auto feed = StartHearing(samples,
+                             {[this, id](const Part& part) { OnHeardPart(id, part); },
+                              [this, id](const Status& status) { OnHeard(id, status); }, &reader_});
     if (!feed.ok()) return OnHeard(id, feed.status());
     hearing_[id] = *std::move(feed);
   }
 
-  // Recognizers that know no times of words send text.
-  void OnHeardPart(const std::string& id, const Part& part) {
+  // What a part adds to a text. Recognizers that know no times of words send text.
+  static std::optional<std::string> HeardText(const Part& part, std::string_view before) {
+    if (const auto* text = std::get_if<TextPart>(&part)) return text->text;
     const auto* heard = std::get_if<HeardPart>(&part);
-    const auto* text = std::get_if<TextPart>(&part);
-    if (heard == nullptr && text == nullptr) return;
-    std::string delta = heard != nullptr ? heard->text : text->text;
-    const RealtimeItem* item = conversation_.Change(id, [heard, &delta](RealtimeItem& changed) {
-      if (heard != nullptr && !changed.text.empty()) delta.insert(0, " ");
-      changed.text += delta;
+    if (heard == nullptr) return std::nullopt;
+    return (before.empty() ? "" : " ") + heard->text;
+  }
+
+  void OnHeardPart(const std::string& id, const Part& part) {
+    std::optional<std::string> delta;
+    const RealtimeItem* item = conversation_.Change(id, [&part, &delta](RealtimeItem& changed) {
+      delta = HeardText(part, changed.text);
+      changed.text += delta.value_or("");
     });
-    if (item == nullptr || delta.empty() || !tells_heard()) return;
+    if (item == nullptr || delta.value_or("").empty() || !tells_heard()) return;
     Send("conversation.item.input_audio_transcription.delta",
-         {{"item_id", id}, {"content_index", 0}, {"delta", delta}});
+         {{"item_id", id}, {"content_index", 0}, {"delta", *std::move(delta)}});
   }
 
   bool tells_heard() const { return config_.transcribes || config_.transcription; }
@@ -331,12 +376,8 @@ class RealtimeSocket final : public Call, public ResponseOwner {
       conversation_.Append(std::move(item));
     }
     TellItem(id);
-    if (!unheard) return OkStatus();
-    const media::Samples samples = DecodeSound(bytes, config_.input);
-    auto wav = std::make_shared<std::string>(
-        media::WavHeader(config_.input_rate(), static_cast<uint32_t>(samples.size() * 2)));
-    media::AppendBytes(samples, wav.get());
-    Hear(id, std::move(wav));
+    if (conversation_.Find(id)->role == "user") idle_.UserSpeaks();
+    if (unheard) Hear(id, DecodeSound(bytes, config_.input));
     return OkStatus();
   }
 
@@ -383,7 +424,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
 
   void MakeResponse(ResponseOrder order) {
     if (response_ != nullptr) return;
-    idle_.Stop();
+    order.outside ? idle_.Hold() : idle_.Stop();
     response_ = std::make_unique<Response>(*this, shard_, pipeline_, std::move(order));
     BeginResponse();
   }
@@ -404,16 +445,11 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   Conversation conversation_;
   InputAudio input_;
   std::string turn_item_;
+  std::unique_ptr<PipelineFeed> pause_;  // hears what was said before the pause that is now
+  std::string pause_text_;
   std::map<std::string, std::unique_ptr<PipelineFeed>> hearing_;  // by item
   std::unique_ptr<Response> response_;
 };
-
-// By the header, or by the subprotocol of a browser, which can set none.
-bool SpeaksBeta(const net::HttpRequest& request) {
-  return request.Header("openai-beta").find("realtime=v1") != std::string_view::npos ||
-         request.Header("sec-websocket-protocol").find("openai-beta.realtime-v1") !=
-             std::string_view::npos;
-}
 
 }  // namespace
 
@@ -423,32 +459,7 @@ void HandleRealtime(std::unique_ptr<net::Exchange> exchange, ShardContext& shard
   const auto pipeline = ThePipeline(shard.api);
   if (status.ok()) status = pipeline.status();
   RealtimeConfig config;
-  if (status.ok()) {
-    config.id = "sess_" + NewRequestId();
-    if (!(*pipeline)->ResolveVoice(config.voice).ok()) config.voice = "default";
-    config.beta = SpeaksBeta(request);
-    const auto intent = QueryValue(request.query, "intent");
-    const auto name = QueryValue(request.query, "model");
-    const std::string meant = intent.ok() ? intent->value_or("") : "?";
-    config.transcription = meant == "transcription";
-    if (!meant.empty() && meant != "conversation" && !config.transcription) {
-      status = InvalidArgument("intent", "intent must be conversation or transcription");
-    }
-    if (status.ok()) {
-      status = (*pipeline)->CheckServes(config.transcription ? pipeline::Task::kTranscription
-                                                             : pipeline::Task::kChat);
-    }
-    const std::string asked = name.ok() ? name->value_or("") : "";
-    const auto model = shard.api.models->FindForRequest(asked);
-    const std::string& own = (*pipeline)->config().name;
-    if (model.ok()) {
-      config.model = (*model)->id;
-    } else if ((*pipeline)->thinks() && (shard.api.models->MeansDefault(asked) || asked == own)) {
-      config.model = own;
-    } else if (status.ok()) {
-      status = model.status();
-    }
-  }
+  if (status.ok()) status = OpenSession(request, shard.api, **pipeline, &config);
   if (!status.ok()) return ReplyError(*exchange, shard.api, status);
   std::string protocol = ChosenProtocol(request);
   auto socket = net::WebSocket::Accept(std::move(exchange), {kMaxMessage, std::move(protocol)});

@@ -276,8 +276,9 @@ void Response::End(std::string_view status, Json details) {
   CloseMessage(of_items);
   CloseCall(of_items);
   owner_.Send("response.done", {{"response", ToJson(status, std::move(details))}});
-  // What was cancelled is not played to its end.
-  owner_.OnResponseDone(std::chrono::milliseconds(status == "cancelled" ? 0 : audio_ms()));
+  const bool spoke = status == "completed" || status == "incomplete";
+  owner_.OnResponseDone(
+      {order_.outside, spoke && call_index_ < 0, std::chrono::milliseconds(audio_ms())});
 }
 
 }  // namespace portico::api::openai

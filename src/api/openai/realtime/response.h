@@ -16,6 +16,14 @@
 
 namespace portico::api::openai {
 
+// How a response has ended.
+struct ResponseEnd {
+  bool outside = false;  // it was no part of the conversation
+  // It has spoken, be it not to its end, and calls no function: it is the user's turn.
+  bool answered = false;
+  Duration sound = Duration::zero();  // what the client plays now
+};
+
 // The session, as its response sees it.
 class ResponseOwner {
  public:
@@ -24,9 +32,8 @@ class ResponseOwner {
   virtual Conversation& conversation() = 0;
   // Where its parts go, as long as the session is there.
   virtual FeedReader& reader() = 0;
-  // response.done has been sent; the client plays so much sound now. Keeps the response to the end of the
-  // turn.
-  virtual void OnResponseDone(Duration sound) = 0;
+  // response.done has been sent. Keeps the response to the end of the turn.
+  virtual void OnResponseDone(const ResponseEnd& end) = 0;
 };
 
 // What response.create says.

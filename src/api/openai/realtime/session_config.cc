@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_replace.h"
@@ -11,6 +14,7 @@ namespace portico::api::openai {
 namespace {
 
 using Coding = RealtimeConfig::Coding;
+using Eagerness = RealtimeConfig::Eagerness;
 
 Status Bad(std::string_view field, std::string_view expected) {
   return InvalidArgument(field, fmt::format("{} must be {}", field, expected));
@@ -63,16 +67,54 @@ Status Unknown(const std::string& field) {
   return InvalidArgument(field, fmt::format("{} is not supported", field));
 }
 
-Status ReadTurns(const Json& value, RealtimeConfig* config) {
+constexpr std::pair<std::string_view, Eagerness> kEagerness[] = {{"auto", Eagerness::kAuto},
+                                                                 {"low", Eagerness::kLow},
+                                                                 {"medium", Eagerness::kMedium},
+                                                                 {"high", Eagerness::kHigh}};
+
+Status ReadEagerness(const Json& value, std::string_view field, Eagerness* out) {
+  for (const auto& [name, eagerness] : kEagerness) {
+    if (value != Json(name)) continue;
+    *out = eagerness;
+    return OkStatus();
+  }
+  return Bad(field, "low, medium, high or auto");
+}
+
+// Those of a kind of turns whose fields the session has not been told yet.
+void SetDefaultTurns(bool semantic, RealtimeConfig* config) {
+  const RealtimeConfig defaults;
+  config->eagerness = semantic ? std::optional(Eagerness::kAuto) : std::nullopt;
+  config->threshold = defaults.threshold;
+  config->prefix_padding_ms = defaults.prefix_padding_ms;
+  config->silence_duration_ms = defaults.silence_duration_ms;
+  config->idle_timeout_ms = defaults.idle_timeout_ms;
+}
+
+Status ReadTurns(const Json& value, const pipeline::Pipeline& pipeline, RealtimeConfig* config) {
   const std::string at = "session.audio.input.turn_detection";
   if (value.is_null()) {
     config->vad = false;
     return OkStatus();
   }
-  if (value.GetString("type") != "server_vad") return Bad(at + ".type", "server_vad");
+  const std::string type = value.GetString("type");
+  if (type != "server_vad" && type != "semantic_vad") {
+    return Bad(at + ".type", "server_vad or semantic_vad");
+  }
   config->vad = true;
+  const bool semantic = type == "semantic_vad";
+  if (semantic && !pipeline.Serves(pipeline::Task::kTranscription)) {
+    return Bad(at + ".type", "server_vad: this pipeline recognizes no speech");
+  }
+  if (semantic != config->eagerness.has_value()) SetDefaultTurns(semantic, config);
   for (const auto& [name, member] : value.as_object()) {
     const std::string field = at + "." + name;
+    const bool of_both =
+        name == "type" || name == "create_response" || name == "interrupt_response";
+    if (!of_both && semantic != (name == "eagerness")) {
+      if (!member.is_null()) return Unknown(field);
+      continue;
+    }
     Status status = OkStatus();
     if (name == "threshold") {
       status = ReadNumber(member, field, 0, 1, &config->threshold);
@@ -84,6 +126,8 @@ Status ReadTurns(const Json& value, RealtimeConfig* config) {
       status = ReadFlag(member, field, &config->create_response);
     } else if (name == "interrupt_response") {
       status = ReadFlag(member, field, &config->interrupt_response);
+    } else if (name == "eagerness") {
+      status = ReadEagerness(member, field, &*config->eagerness);
     } else if (name == "idle_timeout_ms" && !config->transcription) {
       config->idle_timeout_ms = 0;
       if (!member.is_null()) status = ReadInt(member, field, 5000, 30000, &config->idle_timeout_ms);
@@ -136,7 +180,7 @@ Status ReadInput(const Json& value, const pipeline::Pipeline& pipeline, Realtime
     } else if (name == "transcription") {
       status = ReadTranscription(member, pipeline, config);
     } else if (name == "turn_detection") {
-      status = ReadTurns(member, config);
+      status = ReadTurns(member, pipeline, config);
     } else if (!member.is_null()) {
       status = Unknown(field);
     }
@@ -307,6 +351,18 @@ Status RealtimeConfig::Update(const Json& session, const pipeline::Pipeline& pip
   return OkStatus();
 }
 
+// As OpenAI's.
+int64_t RealtimeConfig::longest_pause_ms() const {
+  switch (eagerness.value_or(Eagerness::kAuto)) {
+    case Eagerness::kLow:
+      return 8000;
+    case Eagerness::kHigh:
+      return 2000;
+    default:
+      return 4000;
+  }
+}
+
 pipeline::Request RealtimeConfig::HearingRequest() const {
   pipeline::Request request;
   request.task = pipeline::Task::kTranscription;
@@ -336,7 +392,15 @@ Json RealtimeConfig::ChatToolChoice() const {
 
 Json RealtimeConfig::ToJson() const {
   Json turns;
-  if (vad) {
+  if (semantic_vad()) {
+    const auto* const name =
+        std::find_if(std::begin(kEagerness), std::end(kEagerness),
+                     [this](const auto& one) { return one.second == *eagerness; });
+    turns = Json(JsonObject{{"type", "semantic_vad"},
+                            {"eagerness", Json(name->first)},
+                            {"create_response", create_response},
+                            {"interrupt_response", interrupt_response}});
+  } else if (vad) {
     turns =
         Json(JsonObject{{"type", "server_vad"},
                         {"threshold", threshold},

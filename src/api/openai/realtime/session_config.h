@@ -14,6 +14,8 @@ namespace portico::api::openai {
 
 struct RealtimeConfig {
   enum class Coding { kPcm, kMuLaw, kALaw };
+  // Of semantic_vad.
+  enum class Eagerness { kAuto, kLow, kMedium, kHigh };
 
   std::string id;  // "sess_…"
   std::string model;
@@ -33,6 +35,7 @@ struct RealtimeConfig {
   std::string heard_language;
   std::string heard_prompt;
   bool vad = true;
+  std::optional<Eagerness> eagerness;  // with semantic_vad
   double threshold = 0.5;
   int32_t prefix_padding_ms = 300;
   int32_t silence_duration_ms = 500;
@@ -44,6 +47,10 @@ struct RealtimeConfig {
 
   int32_t input_rate() const { return input == Coding::kPcm ? 24000 : 8000; }
   int32_t output_rate() const { return output == Coding::kPcm ? 24000 : 8000; }
+
+  // Turns end where the speaker seems to have finished (turn_end.h), else after the longest pause.
+  bool semantic_vad() const { return vad && eagerness; }
+  int64_t longest_pause_ms() const;
 
   // Takes what `session` has; on failure (INVALID_ARGUMENT, the field by its path, which begins with
   // `name`) nothing changes.

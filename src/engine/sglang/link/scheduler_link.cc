@@ -64,10 +64,8 @@ Status SchedulerLink::BindSockets(const Facts& facts) {
   };
   PORTICO_ASSIGN_OR_RETURN(input_,
                            net::ZmqSocket::BindPush(context_, facts.scheduler_input, binding(0)));
-  PORTICO_ASSIGN_OR_RETURN(tokenizer_,
-                           net::ZmqSocket::BindPull(context_, facts.tokenizer, binding(1)));
-  PORTICO_ASSIGN_OR_RETURN(detokenizer_,
-                           net::ZmqSocket::BindPull(context_, facts.detokenizer, binding(2)));
+  PORTICO_ASSIGN_OR_RETURN(tokenizer_, LinkInput::Bind(context_, facts.tokenizer, binding(1)));
+  PORTICO_ASSIGN_OR_RETURN(detokenizer_, LinkInput::Bind(context_, facts.detokenizer, binding(2)));
   return OkStatus();
 }
 
@@ -147,17 +145,24 @@ int SchedulerLink::PollTimeout() const {
 
 // Not zmq_poll(): it asks each socket several times a turn, with a system call each.
 void SchedulerLink::Run() {
-  pollfd waits[] = {{wake_descriptor_, POLLIN, 0},
-                    {detokenizer_.descriptor(), POLLIN, 0},
-                    {tokenizer_.descriptor(), POLLIN, 0},
-                    {exit_descriptor_, POLLIN, 0},  // a negative one is ignored
-                    {guard_.descriptor(), POLLIN, 0}};
-  net::ZmqSocket* const sockets[] = {&detokenizer_, &tokenizer_};
-  bool unread[] = {true, true};
+  LinkInput* const inputs[] = {&detokenizer_, &tokenizer_};
+  std::vector<pollfd> waits;
   bool dead = false;
   guard_.Answer();
-  while (true) {
-    poll(waits, std::size(waits), unread[0] || unread[1] ? 0 : PollTimeout());
+  while (!dead) {
+    waits.assign({{wake_descriptor_, POLLIN, 0},
+                  {exit_descriptor_, POLLIN, 0},  // a negative one is ignored
+                  {guard_.descriptor(), POLLIN, 0}});
+    bool unread = false;
+    for (LinkInput* input : inputs) {
+      input->AddWaits(&waits);
+      unread |= input->IsReady();
+    }
+    // What it finds is void where it is interrupted.
+    if (poll(waits.data(), waits.size(), unread ? 0 : PollTimeout()) < 0) {
+      for (pollfd& wait : waits) wait.revents = 0;
+    }
+    for (LinkInput* input : inputs) input->SetReady(waits);
     if (waits[0].revents != 0) {
       uint64_t count = 0;
       [[maybe_unused]] const ssize_t woken = read(wake_descriptor_, &count, sizeof(count));
@@ -166,20 +171,15 @@ void SchedulerLink::Run() {
       const MutexLock lock(&mutex_);
       if (stopping_) break;
     }
-    if (waits[4].revents != 0) guard_.Answer();
+    if (waits[2].revents != 0) guard_.Answer();
     TakeItems();
-    for (size_t i = 0; i < std::size(sockets); ++i) {
-      if (unread[i] || waits[i + 1].revents != 0) unread[i] = !ReceiveAll(sockets[i]);
-    }
+    for (LinkInput* input : inputs) ReceiveAll(input);
     const TimePoint now = Clock::now();
     ExpireAborts(now);
     ExpireCalls(now);
     TakeHeld();
     DeliverAll();
-    if (waits[3].revents != 0) {
-      dead = true;
-      break;
-    }
+    dead = waits[1].revents != 0;
   }
   {
     const MutexLock lock(&mutex_);
@@ -281,13 +281,12 @@ void SchedulerLink::FlushUnsent() {
   while (!unsent_.empty() && input_.Send(unsent_.front())) unsent_.pop_front();
 }
 
-bool SchedulerLink::ReceiveAll(net::ZmqSocket* socket) {
+void SchedulerLink::ReceiveAll(LinkInput* input) {
   std::string_view frame;
-  for (int i = 0; i < kFramesATurn; ++i) {
-    if (!socket->Receive(&frame)) return true;
-    OnFrame(frame);
+  for (int i = 0; i < kFramesATurn && input->Receive(&frame); ++i) OnFrame(frame);
+  if (const uint64_t refused = input->TakeRefused(); refused > 0) {
+    counters_->bad_frames.fetch_add(refused, std::memory_order_relaxed);
   }
-  return false;
 }
 
 void SchedulerLink::BadFrame(std::string_view frame, std::string_view why) {

@@ -25,6 +25,7 @@
 #include "engine/outbox.h"
 #include "engine/sglang/launch/facts.h"
 #include "engine/sglang/launch/listeners.h"
+#include "engine/sglang/link/link_input.h"
 #include "engine/sglang/wire/codec.h"
 #include "net/zmq/zmq_guard.h"
 #include "net/zmq/zmq_socket.h"
@@ -184,8 +185,8 @@ class SchedulerLink {
   void EndUnsent(Stream stream, FinishReason reason, Status error);
   void SendAbort(StreamId stream);
   void FlushUnsent();
-  // False: more frames than those of a turn wait.
-  bool ReceiveAll(net::ZmqSocket* socket);
+  // As many frames as a turn takes.
+  void ReceiveAll(LinkInput* input);
   void OnFrame(std::string_view frame);
   void OnTokens(std::string_view frame);
   void OnTokenRow(const OutputBatch& batch, size_t row);
@@ -218,8 +219,8 @@ class SchedulerLink {
   net::ZmqContext context_;
   net::ZmqGuard guard_;  // of TCP sockets
   net::ZmqSocket input_;
-  net::ZmqSocket tokenizer_;
-  net::ZmqSocket detokenizer_;
+  LinkInput tokenizer_;
+  LinkInput detokenizer_;
 
   std::atomic<int64_t> live_{0};
   std::atomic<bool> usable_{true};

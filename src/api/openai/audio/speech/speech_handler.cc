@@ -55,10 +55,8 @@ class SpeechCall : public PipelineCall {
   // The head of a stream.
   net::HttpResponse StreamHead(std::string_view media_type, int32_t rate) {
     net::HttpResponse head = Head(*exchange_, shard_.api, 200, media_type);
-    if (exchange_->request.Header("x-request-id").empty()) {
-      for (auto& [name, value] : head.headers) {
-        if (name == "x-request-id") value = id_;
-      }
+    for (auto& [name, value] : head.headers) {
+      if (name == "x-request-id" && value != exchange_->request.Header(name)) value = id_;
     }
     head.headers.emplace_back("x-sample-rate", fmt::format("{}", rate));
     head.headers.emplace_back("x-channels", "1");
@@ -258,7 +256,7 @@ void HandleSpeech(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) 
     if (Status model = CheckSpeechModel(shard.api, speech->model); !model.ok()) speech = model;
   }
   if (!speech.ok()) return ReplyError(*exchange, shard.api, speech.status());
-  if (speech->request.id.empty()) speech->request.id = NewRequestId();
+  if (speech->request.id.empty()) speech->request.id = RequestIdOf(exchange->request);
   if (speech->sounds.empty()) return Speak(std::move(exchange), shard, *std::move(speech));
   std::string().swap(exchange->request.body);
   auto call = std::make_unique<LoadingSpeech>(std::move(exchange), shard, *std::move(speech));
@@ -276,7 +274,8 @@ void HandleSpeechOutcome(std::unique_ptr<net::Exchange> exchange, ShardContext& 
   const auto pipeline = ThePipeline(shard.api);
   if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
   const std::string_view id = std::string_view(exchange->request.path).substr(kSpeechPath.size());
-  const auto outcome = (*pipeline)->outcomes().Find(id);
+  auto outcome = (*pipeline)->outcomes().Find(id);
+  if (!outcome) outcome = (*pipeline)->outcomes().Find(std::string(kSpeechId) + std::string(id));
   if (!outcome) {
     return ReplyError(
         *exchange, shard.api,

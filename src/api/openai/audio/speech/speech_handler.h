@@ -12,7 +12,8 @@
 namespace portico::api::openai {
 
 void HandleSpeech(std::unique_ptr<net::Exchange> exchange, ShardContext& shard);
-// GET /v1/audio/speech/{request_id}: how a speech has ended (pipeline/outcomes.h).
+// GET /v1/audio/speech/{request_id}: how a speech has ended (pipeline/outcomes.h). By the id of the speech or of its request: the former
+// is the latter behind `speech-`.
 inline constexpr std::string_view kSpeechPath = "/v1/audio/speech/";
 void HandleSpeechOutcome(std::unique_ptr<net::Exchange> exchange, ShardContext& shard);
 

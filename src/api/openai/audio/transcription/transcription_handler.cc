@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -66,7 +67,9 @@ Status ReadTranscriptionSampling(const std::string& name, const std::string& val
                                  TranscriptionForm* form) {
   if (value.empty() && name != "temperature") return OkStatus();
   auto number = Json::Parse(value);
-  if (!number.ok()) number = Json(value);
+  if (double plain = 0; !number.ok()) {  // a form may have what is no JSON: .5, 1., +0.5
+    number = absl::SimpleAtod(value, &plain) && std::isfinite(plain) ? Json(plain) : Json(value);
+  }
   if (name == "temperature" && !(number->is_number() && number->as_double() <= 1)) {
     return InvalidArgument(name, "temperature must be a number in 0..1");
   }
@@ -253,7 +256,7 @@ void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, bool t
   std::string().swap(exchange->request.body);
   pipeline::Request request;
   request.task = pipeline::Task::kTranscription;
-  request.id = NewRequestId();
+  request.id = RequestIdOf(exchange->request);
   request.wants_text = true;
   request.translate = translate;
   request.language = form->language;
