@@ -11,10 +11,10 @@ of a millisecond and more, which does not depend on what else runs.
 """
 import argparse
 import json
+import multiprocessing
 import pathlib
 import re
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -23,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
 import bench_tools as bench
 
 RAMP_SECONDS = 3
+FORK = multiprocessing.get_context("fork")
 DEMO = bench.ROOT / "models/demo"
 ITEMS = 4096
 
@@ -65,16 +66,17 @@ def report_turns(before, after):
               + ", ".join(f"{1e3 * bound:.0f} ms {count}" for bound, count in sorted(longer.items())), flush=True)
 
 
-class Client(threading.Thread):
-    """Sends one body again and again; `pause`: seconds between two."""
+class Client(FORK.Process):
+    """Sends one body again and again; `pause`: seconds between two. A process of its own, or one client would wait for another."""
 
     def __init__(self, port, path, body, pause=0.0):
         super().__init__(daemon=True)
         self.url, self.body, self.pause = f"http://127.0.0.1:{port}{path}", body, pause
-        self.taken, self.statuses, self.stopped = [], {}, threading.Event()
+        self.stopped, self.told = FORK.Event(), FORK.SimpleQueue()
 
     def run(self):
         headers = {"content-type": "application/json"} if self.body else {}
+        taken, statuses = [], {}
         while not self.stopped.is_set():
             began = time.monotonic()
             try:
@@ -85,15 +87,17 @@ class Client(threading.Thread):
                 status = refused.code
             except OSError as error:
                 status = type(error).__name__
-            self.taken.append(time.monotonic() - began)
-            self.statuses[status] = self.statuses.get(status, 0) + 1
+            taken.append(time.monotonic() - began)
+            statuses[status] = statuses.get(status, 0) + 1
             self.stopped.wait(self.pause)
+        self.told.put((taken, statuses))
 
     def report(self):
-        taken = sorted(self.taken)
+        taken, statuses = self.told.get()
+        taken.sort()
         p99 = taken[int(0.99 * (len(taken) - 1))] if taken else 0
         median = taken[len(taken) // 2] if taken else 0
-        print(f"  {self.url.split('/', 3)[3]}: {len(taken)} answers {self.statuses}, median {1e3 * median:.1f} ms, "
+        print(f"  {self.url.split('/', 3)[3]}: {len(taken)} answers {statuses}, median {1e3 * median:.1f} ms, "
               f"p99 {1e3 * p99:.1f} ms", flush=True)
 
 
@@ -122,8 +126,8 @@ def beside(options):
             for client in clients:
                 client.stopped.set()
             for client in clients:
-                client.join()
                 client.report()
+                client.join()
             report_turns(before, turns(port))
 
 
