@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -13,6 +14,7 @@
 
 #include "app/options/engine_arguments.h"
 #include "app/options/options_table.h"
+#include "app/read_file.h"
 
 namespace portico {
 namespace {
@@ -182,12 +184,16 @@ StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
 }
 
 StatusOr<std::string> ReadConfig(const std::string& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Error(StatusCode::kNotFound, fmt::format("--config: cannot read {}", path));
+  const auto unreadable = [&path] {
+    const Status why = CannotRead(path, errno);
+    return Error(why.code(), fmt::format("--config: {}", MessageOf(why)));
+  };
+  if (!file) return unreadable();
   std::string text(kMaxConfigBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad())
-    return Error(StatusCode::kNotFound, fmt::format("--config: cannot read {}", path));
+  if (file.bad()) return unreadable();
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kMaxConfigBytes) {
     return Bad(fmt::format("--config: {} is larger than {} bytes", path, kMaxConfigBytes));

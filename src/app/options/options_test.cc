@@ -168,8 +168,9 @@ TEST(Options, NameTheKeyAndLineOfAnErrorInTheFile) {
 TEST(Options, RefuseAFileThatCannotBeRead) {
   const auto parsed = ParseServe({"--config", "/no/such/file.yaml"});
   EXPECT_EQ(parsed.status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(MessageOf(parsed.status()), "--config: cannot read /no/such/file.yaml");
-  EXPECT_EQ(ErrorOf({"--config", "/tmp"}), "--config: cannot read /tmp");
+  EXPECT_EQ(MessageOf(parsed.status()),
+            "--config: cannot read /no/such/file.yaml: No such file or directory");
+  EXPECT_EQ(ErrorOf({"--config", "/tmp"}), "--config: cannot read /tmp: Is a directory");
 }
 
 TEST(Options, PrintHelpThatNamesEveryFlagAndItsDefault) {
