@@ -4,6 +4,7 @@ import pathlib
 import re
 import signal
 import socket
+import sys
 
 import pytest
 import requests
@@ -50,6 +51,28 @@ def test_a_worker_that_refuses_its_flags_ends_the_launch(flags, words):
     output = launch.output()
     assert words in output and "refuses its command line" in output and "it starts again" not in output
     assert output.index(words) < output.index("refuses its command line")
+
+
+def test_what_workers_write_is_marked_line_by_line(tmp_path):
+    """The lines of two workers mixed, and nothing said whose they were."""
+    worker = tmp_path / "worker.py"
+    worker.write_text("import sys, time\n"
+                      "rank = sys.argv[1]\n"
+                      "for _ in range(200):\n"
+                      "    sys.stdout.write(rank * 300); sys.stdout.flush(); sys.stdout.write(rank * 300 + '\\n')\n"
+                      "sys.stderr.write('no line break at the end of ' + rank)\n"
+                      "sys.exit(3)\n")
+    launch = Process("launch", "--dp-size", "2", "--worker-command", f"{sys.executable} {worker} {{rank}}",
+                     "--router-prometheus-port", "0", "--router-dp-worker-base-port", str(free_port()))
+    try:
+        wait_until(lambda: len(set(re.findall(r"worker (\d) on port \d+ has ended", launch.output()))) == 2, launch.output)
+    finally:
+        launch.kill()
+    lines = launch.output().split("\n")
+    for rank in "01":
+        assert lines.count(f"[worker {rank}] " + rank * 600) >= 200
+        last = lines.index(f"[worker {rank}] no line break at the end of {rank}")
+        assert last < next(i for i, line in enumerate(lines) if f"worker {rank} on port" in line and "has ended (status 3)" in line)
 
 
 def runs(pid):

@@ -199,6 +199,7 @@ bool WorkersTakeTokens(const LaunchOptions& options) {
 WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
   WorkerCommand command;
   command.name = fmt::format("worker {} on port {}", rank, port);
+  if (options.workers > 1) command.log_mark = fmt::format("worker {}", rank);
   std::vector<std::string>& words = command.words;
   const std::string port_text = std::to_string(port);
   const int gpus = options.tensor_parallel * options.pipeline_parallel;

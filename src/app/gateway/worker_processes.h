@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/gateway/worker_logs.h"
 #include "base/clock.h"
 #include "base/status.h"
 
@@ -16,7 +17,9 @@ namespace portico {
 struct WorkerCommand {
   std::vector<std::string> words;                                // the program and its arguments
   std::vector<std::pair<std::string, std::string>> environment;  // beyond the launcher's
-  std::string name;                                              // for the log: "worker 0"
+  std::string name;  // for the log: "worker 0 on port 31000"
+  std::string
+      log_mark;  // in front of each line that it writes; empty: it writes where the launcher does
   // It ends with this status, after a message, where its command line is wrong; -1: not known.
   int usage_error = -1;
 };
@@ -52,6 +55,7 @@ class WorkerProcesses {
   Status Start(Worker& worker);
   Status NoteDeath(Worker& worker, int status);
 
+  WorkerLogs logs_;
   std::vector<Worker> workers_;
 };
 
