@@ -39,6 +39,8 @@ struct ForeignFlag {
 
 constexpr ForeignFlag kForeignFlags[] = {
     {"-m", "model-path"},
+    {"-hf", "model-path"},
+    {"-hfr", "model-path"},
     {"-a", "served-model-name"},
     {"-c", "context-length"},
     {"--ctx-size", "context-length"},
@@ -63,8 +65,19 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--threads-http", "shards"},
 };
 // Those of SGLang's own scheduler.
-constexpr std::string_view kEngineFlags[] = {"--tp", "--tp-size", "--tensor-parallel-size",
-                                             "--mem-fraction-static"};
+constexpr std::string_view kEngineFlags[] = {
+    "--tp",
+    "--tp-size",
+    "--tensor-parallel-size",
+    "--pp-size",
+    "--mem-fraction-static",
+    "--attention-backend",
+    "--cuda-graph-max-bs",
+    "--enable-lora",
+    "--lora-paths",
+    "--schedule-policy",
+    "--speculative-algorithm",
+};
 
 // What needs no option here, and why.
 struct NeedlessFlag {
@@ -89,6 +102,11 @@ constexpr NeedlessFlag kNeedlessFlags[] = {
     {"--trust-remote-code", "no code of a model's folder is run"},
     {"--enable-prefix-caching", "prefixes are kept unless --disable-radix-cache is given"},
     {"--enable-auto-tool-choice", "tool calls are read unless --tool-call-parser is none"},
+    {"--metrics", "metrics are always served, at /metrics"},
+    {"--disable-log-requests", "requests are logged only with --log-requests"},
+    {"--dp", "portico launch --dp-size starts several servers and a gateway"},
+    {"--dp-size", "portico launch --dp-size starts several servers and a gateway"},
+    {"--data-parallel-size", "portico launch --dp-size starts several servers and a gateway"},
 };
 
 std::string_view OptionOf(std::string_view flag) {
@@ -101,7 +119,9 @@ std::string_view OptionOf(std::string_view flag) {
 
 Status UnknownArgument(const std::string& argument) {
   if (argument.empty() || argument[0] != '-') {
-    return Bad(fmt::format("unexpected argument `{}`; options begin with --", argument));
+    return Bad(fmt::format(
+        "unexpected argument `{}`; options begin with --, and --model-path names a model",
+        argument));
   }
   const std::string flag = argument.substr(0, argument.find('='));
   if (std::find(std::begin(kEngineFlags), std::end(kEngineFlags), flag) != std::end(kEngineFlags)) {
@@ -172,7 +192,13 @@ StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
     }
     line.help = help->count() > 0;
     if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
-      return UnknownArgument(extras.front());
+      std::string extra = extras.front();
+      // CLI11 takes the h of -hf for a flag of its own.
+      if (extra.starts_with("-f") &&
+          std::find(argv, argv + argc, "-h" + extra.substr(1)) != argv + argc) {
+        extra.insert(1, "h");
+      }
+      return UnknownArgument(extra);
     }
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = error.what();

@@ -107,7 +107,10 @@ TEST(Options, SuggestTheNearestNameOfAnUnknownFlag) {
             "unknown flag --max-model-len; did you mean --context-length?");
   EXPECT_EQ(ErrorOf({"--tp", "2"}),
             "unknown flag --tp; with --engine sglang, SGLang's own options follow a final --");
-  EXPECT_EQ(ErrorOf({"model.gguf"}), "unexpected argument `model.gguf`; options begin with --");
+  EXPECT_EQ(
+      ErrorOf({"model.gguf"}),
+      "unexpected argument `model.gguf`; options begin with --, and --model-path names a model");
+  EXPECT_EQ(ErrorOf({"-hf", "org/name"}), "unknown flag -hf; did you mean --model-path?");
 }
 
 TEST(Options, RefuseWhatDoesNotGoTogether) {
