@@ -75,7 +75,7 @@ def test_a_port_for_metrics_that_is_taken_is_told_with_its_flag():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         status, said = run("route", "--host", "127.0.0.1", "--port", "0", "--prometheus-host", "127.0.0.1", "--prometheus-port", str(port))
-        assert status == 1 and f"prometheus-port: cannot listen on 127.0.0.1:{port}" in said, said
+        assert status == 1 and f"--prometheus-port: cannot listen on 127.0.0.1:{port}" in said, said
 
 
 def test_a_list_without_a_value_is_refused():
@@ -192,7 +192,7 @@ def test_a_name_that_is_none_is_answered_with_the_closest_one(tmp_path):
                           (("launch", "--engine", "mock", "--router-polcy", "random"), "did you mean --router-policy?"),
                           (("serv",), "there is no command `serv`; did you mean `serve`?"),
                           (("nonsense",), "there is no command `nonsense`; portico --help lists them"),
-                          (("route", "--nonsense"), "there is no flag --nonsense\n")):
+                          (("route", "--nonsense"), "there is no flag --nonsense; portico route --help lists all\n")):
         status, said = run(*words)
         assert status == 2 and wanted in said, said
     file = tmp_path / "fleet.yaml"

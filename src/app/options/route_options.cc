@@ -54,8 +54,10 @@ StatusOr<Found> FindFlag(std::string_view name, std::string_view prefix) {
   }
   if (matches.size() == 1) return matches.front();
   if (matches.empty()) {
+    const std::string nearest =
+        DidYouMean(name, RouteOptionNames(), fmt::format("--{}", prefix), "");
     return Bad(fmt::format("there is no flag --{}{}{}", prefix, name,
-                           DidYouMean(name, RouteOptionNames(), fmt::format("--{}", prefix), "")));
+                           nearest.empty() ? "; portico route --help lists all" : nearest));
   }
   std::string names;
   for (const Found& match : matches) names += fmt::format(" --{}{}", prefix, match.name);
