@@ -36,7 +36,9 @@ Starts N workers on this machine and a gateway in front of them, and restarts wo
   --router-FLAG VALUE
       A flag of the gateway: portico route --help lists them.
   other flags
-      Passed to the workers unchanged. For sglang each worker gets a --base-gpu-id of its own: that of the
+      Passed to the workers unchanged. So is --api-key: without --router-api-key of the same value the
+      gateway's own routes (/workers) need no key.
+      For sglang each worker gets a --base-gpu-id of its own: that of the
       command line, plus --tp-size times --pp-size GPUs for each worker before it; for vllm
       CUDA_VISIBLE_DEVICES likewise. With sglang's --smg-grpc-mode (--grpc-mode) they take token ids, and
       each has two ports in a row. Its --smg-http-sidecar-port (--grpc-http-sidecar-port) and --grpc-port
