@@ -6,6 +6,7 @@ import subprocess
 import pytest
 import requests
 from conftest import BINARY
+from gateway_fleet import Process
 
 
 @pytest.mark.parametrize("flags,environment", [(["--api-key", ""], {}), (["--api-key="], {}),
@@ -23,6 +24,18 @@ def test_the_key_may_stand_in_the_environment(start, monkeypatch):
     assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
     headers = {"Authorization": "Bearer of-the-environment"}
     assert requests.get(f"{server.url}/v1/models", headers=headers, timeout=60).status_code == 200
+
+
+def test_the_gateways_key_may_stand_in_the_environment():
+    """It was open, though a server with the same variable was not."""
+    gateway = Process("route", "--prometheus-port", "0", environment={"PORTICO_API_KEY": "of-the-environment"})
+    try:
+        gateway.wait_ready()
+        assert requests.get(f"{gateway.url}/workers", timeout=60).status_code == 401
+        headers = {"Authorization": "Bearer of-the-environment"}
+        assert requests.get(f"{gateway.url}/workers", headers=headers, timeout=60).status_code == 200
+    finally:
+        gateway.kill()
 
 
 def test_what_was_refused_is_counted_by_status(start):

@@ -36,13 +36,12 @@ Starts N workers on this machine and a gateway in front of them, and restarts wo
   --router-FLAG VALUE
       A flag of the gateway: portico route --help lists them.
   other flags
-      Passed to the workers unchanged. So is --api-key: without --router-api-key of the same value the
-      gateway's own routes (/workers) need no key.
-      For sglang each worker gets a --base-gpu-id of its own: that of the
-      command line, plus --tp-size times --pp-size GPUs for each worker before it; for vllm
-      CUDA_VISIBLE_DEVICES likewise. With sglang's --smg-grpc-mode (--grpc-mode) they take token ids, and
-      each has two ports in a row. Its --smg-http-sidecar-port (--grpc-http-sidecar-port) and --grpc-port
-      name one port, and are rejected with more than one worker.
+      Passed to the workers unchanged. --api-key is the gateway's too, unless --router-api-key is given.
+      For sglang each worker gets a --base-gpu-id of its own: that of the command line, plus --tp-size
+      times --pp-size GPUs for each worker before it; for vllm CUDA_VISIBLE_DEVICES likewise. With
+      sglang's --smg-grpc-mode (--grpc-mode) they take token ids, and each has two ports in a row. Its
+      --smg-http-sidecar-port (--grpc-http-sidecar-port) and --grpc-port name one port, and are rejected
+      with more than one worker.
 )";
 
 constexpr Duration kPatience = std::chrono::seconds(20);

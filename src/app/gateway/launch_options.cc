@@ -120,6 +120,7 @@ void Replace(std::string* text, std::string_view mark, const std::string& by) {
 
 StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words) {
   LaunchOptions options;
+  std::string key;  // of the workers
   for (size_t at = 0; at < words.size(); ++at) {
     std::string flag = words[at];
     std::string value;
@@ -176,6 +177,12 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
         options.model = value;
         continue;
       }
+      if (flag == "--api-key") {
+        PORTICO_RETURN_IF_ERROR(take());
+        key = value;
+        options.passed_on.insert(options.passed_on.end(), {flag, value});
+        continue;
+      }
       options.passed_on.push_back(words[at]);
     }
   }
@@ -188,6 +195,13 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
   }
   PORTICO_RETURN_IF_ERROR(CheckPassedOn(options));
   PORTICO_RETURN_IF_ERROR(CheckPorts(options));
+  const bool gateway_has_key =
+      std::any_of(options.router.begin(), options.router.end(), [](const std::string& word) {
+        return word == "--router-api-key" || word.starts_with("--router-api-key=");
+      });
+  if (!key.empty() && !gateway_has_key) {
+    options.router.insert(options.router.end(), {"--router-api-key", key});
+  }
   return options;
 }
 

@@ -140,5 +140,19 @@ TEST(LaunchOptionsTest, ACommandOfTheUsersGetsItsFlagsAsTheyAre) {
               ElementsAre("run", "31001", "1", "--base-gpu-id", "1", "--tp", "2"));
 }
 
+// The gateway's own routes were open, and it could not ask its workers for their models.
+TEST(LaunchOptionsTest, TheWorkersKeyIsTheGatewaysToo) {
+  for (const auto& words :
+       {std::vector<std::string>{"--api-key", "k"}, std::vector<std::string>{"--api-key=k"}}) {
+    const auto options = ParseLaunchOptions(words);
+    ASSERT_TRUE(options.ok());
+    EXPECT_THAT(options->passed_on, ElementsAre("--api-key", "k"));
+    EXPECT_THAT(options->router, ElementsAre("--router-api-key", "k"));
+  }
+  const auto own = ParseLaunchOptions({"--api-key", "k", "--router-api-key", "other"});
+  ASSERT_TRUE(own.ok());
+  EXPECT_THAT(own->router, ElementsAre("--router-api-key", "other"));
+}
+
 }  // namespace
 }  // namespace portico

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/options/engine_arguments.h"
+#include "app/options/key_variable.h"
 #include "app/options/options_table.h"
 #include "app/read_file.h"
 
@@ -272,18 +273,6 @@ StatusOr<std::vector<ModelOptions>> ApplyCommandLine(const CommandLine& line,
   return std::vector<ModelOptions>{layers->every_model};
 }
 
-// What the environment says where neither the command line nor the file does. A key that is set but empty would open the
-// server.
-Status TakeKey(const char* variable, std::string* key) {
-  const char* value = std::getenv(variable);
-  if (!key->empty() || value == nullptr) return OkStatus();
-  if (*value == '\0') {
-    return Bad(fmt::format("{}: is set but empty; unset it to serve without a key", variable));
-  }
-  *key = value;
-  return OkStatus();
-}
-
 }  // namespace
 
 std::string ModelId(const ModelOptions& options) {
@@ -308,7 +297,7 @@ StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv) {
   }
   PORTICO_ASSIGN_OR_RETURN(std::vector<ModelOptions> models, ApplyCommandLine(line, &layers));
   parsed.options = std::move(layers.server);
-  PORTICO_RETURN_IF_ERROR(TakeKey("PORTICO_API_KEY", &parsed.options.api_key));
+  PORTICO_RETURN_IF_ERROR(TakeKeyVariable(&parsed.options.api_key));
   parsed.options.models = std::move(models);
   if (!line.rest.empty()) {
     std::set<const Option*> given;
