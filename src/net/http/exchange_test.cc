@@ -4,12 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <future>
 #include <map>
-#include <memory>
 #include <optional>
-#include <vector>
 
 #include "base/mutex.h"
 #include "base/touched_objects.h"
@@ -137,33 +133,6 @@ TEST(Exchange, SendsWhatATurnWritesInOnePiece) {
     held.exchanges.clear();
   });
   EXPECT_EQ(client.ReadUntil("0\r\n\r\n"), "0\r\n\r\n");
-}
-
-TEST(Exchange, AnswersOfManyClientsAreSentInSeveralTurns) {
-  // Whoever came while a thousand were written waited until all had been sent.
-  constexpr int kClients = 300;
-  Held held;
-  TestServer server(held.handler());
-  std::vector<std::unique_ptr<TestClient>> clients;
-  for (int i = 0; i < kClients; ++i) {
-    clients.push_back(std::make_unique<TestClient>(server.port()));
-    clients.back()->Send(kGet);
-  }
-  TestServer::WaitFor([&] { return held.came == kClients; });
-  std::promise<size_t> sent;
-  server.OnShard([&] {
-    for (auto& exchange : held.exchanges) StreamSome(*exchange, 1, "abc");
-    server.shard().Post([&] {
-      sent.set_value(static_cast<size_t>(
-          std::count_if(held.exchanges.begin(), held.exchanges.end(),
-                        [](const auto& exchange) { return exchange->unsent_bytes() == 0; })));
-    });
-  });
-  const size_t sent_first = sent.get_future().get();
-  EXPECT_GT(sent_first, 0u);
-  EXPECT_LT(sent_first, held.exchanges.size());
-  for (auto& client : clients) EXPECT_THAT(client->ReadUntil("3\r\nabc\r\n"), EndsWith("abc\r\n"));
-  server.OnShard([&] { held.exchanges.clear(); });
 }
 
 TEST(Exchange, TellsOnceThatTheClientLeftBeforeAWholeAnswer) {

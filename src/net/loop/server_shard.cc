@@ -133,20 +133,6 @@ void ServerShard::AbortAll() {
   table.ForEach([](Connection& connection) { connection.Abort(); });
 }
 
-void ServerShard::EndTurnOf(Connection* connection) {
-  ending_.push_back(connection);
-  if (ending_.size() == 1) shard.AtEndOfTurn([this] { EndTurns(); });
-}
-
-void ServerShard::EndTurns() {
-  for (size_t left = kConnectionsATurn; ended_ < ending_.size(); --left) {
-    if (left == 0) return shard.Post([this] { shard.AtEndOfTurn([this] { EndTurns(); }); });
-    ending_[ended_++]->EndTurn();
-  }
-  ending_.clear();
-  ended_ = 0;
-}
-
 void ServerShard::Retire(Connection* connection) {
   retired_.push_back(connection);
   if (retired_.size() == 1) {

@@ -58,9 +58,6 @@ class ServerShard {
   // For connections that come from now on.
   void UseTls(std::shared_ptr<const TlsContext> tls) { tls_ = std::move(tls); }
   void AbortAll();
-  // Ends the connection's turn (Connection::EndTurn) behind those that asked before: at the end of the shard's turn, or, where
-  // more than kConnectionsATurn have asked, in a later one. What else has come to the shard is served between two of these.
-  void EndTurnOf(Connection* connection);
   // Frees the connection at the end of the turn.
   void Retire(Connection* connection);
   bool draining() const { return draining_; }
@@ -77,19 +74,12 @@ class ServerShard {
   std::unique_ptr<char[]> read_buffer;
 
  private:
-  // A connection's turn ends mostly with a send() of 5 to 10 us.
-  static constexpr size_t kConnectionsATurn = 128;
-
-  void EndTurns();
   void ScheduleSweep();
   void Forget();
   void Leave(OpenCount& total);  // the last thing done for a connection
 
   std::shared_ptr<const TlsContext> tls_;  // null: no TLS
   std::atomic<int> open_{0};
-  // Their turns end, in this order; they live while they are here.
-  std::vector<Connection*> ending_;
-  size_t ended_ = 0;  // of them
   std::vector<Connection*> retired_;
   std::unique_ptr<Shard::Timer> sweep_;
   Duration sweep_period_;

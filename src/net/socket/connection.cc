@@ -259,10 +259,10 @@ void Connection::OnFlushed() {
 
 void Connection::MarkDirty() {
   if (state_ == State::kClosed || std::exchange(dirty_, true)) return;
-  shard_.EndTurnOf(this);
+  shard_.shard.AtEndOfTurn([this] { EndOfTurn(); });
 }
 
-void Connection::EndTurn() {
+void Connection::EndOfTurn() {
   dirty_ = false;
   if (state_ == State::kOpen && std::exchange(wants_end_of_turn_, false)) session_->OnEndOfTurn();
   if (state_ == State::kOpen || state_ == State::kFlushing) Flush();

@@ -89,8 +89,6 @@ class Connection {
   // For the table. `moved` bytes have come (kBody) or gone (kSend) in the period that has passed.
   void OnTimeout(Wait wait, size_t moved);
   void Drain();
-  // For the shard: the session's OnEndOfTurn(), and what is written is sent.
-  void EndTurn();
 
  private:
   friend class ConnectionTable;
@@ -104,6 +102,7 @@ class Connection {
   void OnInputEnd();
   void Flush();
   void OnFlushed();
+  void EndOfTurn();
   // More is unsent than the session allows.
   bool IsBehind() const {
     return state_ == State::kOpen && max_unsent_ != 0 && unsent() > max_unsent_;
@@ -149,7 +148,7 @@ class Connection {
   bool stuck_ = false;  // output waits for the client
   bool input_ended_ = false;
   bool session_ended_ = false;  // it has had OnEnd()
-  bool dirty_ = false;          // EndTurn is on its way
+  bool dirty_ = false;          // EndOfTurn is on its way
   bool wants_end_of_turn_ = false;
   bool wants_sent_ = false;
   bool client_known_ = false;
