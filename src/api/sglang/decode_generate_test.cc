@@ -108,7 +108,7 @@ TEST(DecodeGenerate, ImagesComeAloneInAListOrOncePerPrompt) {
       const auto extras = request->extras.Of(i, nullptr);
       for (const MediaItem& item : extras == nullptr || extras->media == nullptr
                                        ? std::vector<MediaItem>()
-                                       : extras->media->images) {
+                                       : extras->media->items) {
         all += fmt::format("{}={}({}) ", i, item.url, item.detail);
       }
     }

@@ -39,14 +39,14 @@ Status ReadImages(std::string_view name, Element value,
   simdjson::dom::array list;
   if (value.is_null()) return OkStatus();
   if (value.get(list)) {
-    PORTICO_RETURN_IF_ERROR(ReadImage(name, value, &media->images));
+    PORTICO_RETURN_IF_ERROR(ReadImage(name, value, &media->items));
   } else {
     for (Element item : list) {
       if (item.is_null()) continue;
-      PORTICO_RETURN_IF_ERROR(ReadImage(name, item, &media->images));
+      PORTICO_RETURN_IF_ERROR(ReadImage(name, item, &media->items));
     }
   }
-  if (media->images.empty()) return OkStatus();
+  if (media->items.empty()) return OkStatus();
   auto made = *extras == nullptr ? std::make_shared<RequestExtras>()
                                  : std::make_shared<RequestExtras>(**extras);
   made->media = std::move(media);

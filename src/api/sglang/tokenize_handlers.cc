@@ -30,7 +30,7 @@ Status CheckTextAlone(const ChatRequest& chat) {
   if (extras == nullptr || extras->media == nullptr) return OkStatus();
   return InvalidArgument("messages",
                          fmt::format("{} is an image: its tokens are not known before it is read",
-                                     extras->media->images.front().place));
+                                     extras->media->items.front().place));
 }
 
 struct TokenizeApi : TextApi {

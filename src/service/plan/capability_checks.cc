@@ -85,7 +85,7 @@ Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
   if (media == nullptr || engine.can.media) return OkStatus();
   return InvalidArgument(
       media->field,
-      fmt::format("{} is an image, but this model takes text only{}{}", media->images.front().place,
+      fmt::format("{} is an image, but this model takes text only{}{}", media->items.front().place,
                   engine.no_media.empty() ? "" : ": ", engine.no_media));
 }
 

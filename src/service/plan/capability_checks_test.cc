@@ -24,7 +24,7 @@ std::string Refused(const EngineInfo& engine, const std::function<void(RequestEx
 void AddImage(RequestExtras* extras) {
   auto media = std::make_shared<RequestMedia>();
   media->field = "image_data";
-  media->images.emplace_back().place = "image_data[0]";
+  media->items.emplace_back().place = "image_data[0]";
   extras->media = std::move(media);
 }
 

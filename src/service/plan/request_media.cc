@@ -61,13 +61,13 @@ StatusOr<std::shared_ptr<const std::string>> Decode(const MediaLimits& limits,
 
 StatusOr<std::shared_ptr<const RequestMedia>> ReadInlineMedia(const MediaLimits& limits,
                                                               const RequestMedia& media) {
-  if (media.images.size() > limits.max_images) {
+  if (media.items.size() > limits.max_images) {
     return InvalidArgument(media.field, fmt::format("at most {} images are taken, got {}",
-                                                    limits.max_images, media.images.size()));
+                                                    limits.max_images, media.items.size()));
   }
   auto read = std::make_shared<RequestMedia>(media);
   size_t total = 0;
-  for (MediaItem& item : read->images) {
+  for (MediaItem& item : read->items) {
     if (IsAddress(item.url)) {
       const auto address = ReadMediaUrl(limits.rules, item.url);
       if (!address.ok()) return Wrong(media, item, MessageOf(address.status()));
@@ -85,7 +85,7 @@ StatusOr<std::shared_ptr<const RequestMedia>> ReadInlineMedia(const MediaLimits&
 }
 
 bool NeedsFetch(const RequestMedia& media) {
-  return std::any_of(media.images.begin(), media.images.end(),
+  return std::any_of(media.items.begin(), media.items.end(),
                      [](const MediaItem& item) { return item.bytes == nullptr; });
 }
 

@@ -12,7 +12,9 @@ RequestMedia Naming(const std::vector<std::string>& urls) {
   RequestMedia media;
   media.field = "image_data";
   for (const std::string& url : urls) {
-    media.images.push_back({.place = "image_data[0]", .url = url, .bytes = nullptr, .detail = ""});
+    MediaItem& item = media.items.emplace_back();
+    item.place = "image_data[0]";
+    item.url = url;
   }
   return media;
 }
@@ -30,15 +32,15 @@ TEST(RequestMediaTest, WhatComesAlongIsDecodedAndTheRestNeedsAFetch) {
     const auto read = ReadInlineMedia(Limits(), Naming({url}));
     ASSERT_TRUE(read.ok()) << url << read.status();
     EXPECT_FALSE(NeedsFetch(**read)) << url;
-    EXPECT_FALSE((*read)->images[0].bytes->empty());
+    EXPECT_FALSE((*read)->items[0].bytes->empty());
   }
-  EXPECT_EQ(*(*ReadInlineMedia(Limits(), Naming({"QUJD"})))->images[0].bytes, "ABC");
+  EXPECT_EQ(*(*ReadInlineMedia(Limits(), Naming({"QUJD"})))->items[0].bytes, "ABC");
   for (const char* url : {"http://example.org/a", "https://example.org/a.png", "/pictures/a.png",
                           "file:///pictures/a", "/pictures/A.JPEG"}) {
     const auto read = ReadInlineMedia(Limits(), Naming({"QUJD", url}));
     ASSERT_TRUE(read.ok()) << url << read.status();
     EXPECT_TRUE(NeedsFetch(**read)) << url;
-    EXPECT_EQ((*read)->images[1].url, url);
+    EXPECT_EQ((*read)->items[1].url, url);
   }
 }
 

@@ -21,7 +21,7 @@ MediaFetches::MediaFetches(net::Shard& shard, CpuPool& pool, MediaLimits limits,
     : shard_(shard), pool_(pool), limits_(std::move(limits)), done_(std::move(done)) {
   for (const auto& media : wanted) {
     made_.push_back(*media);
-    for (const MediaItem& item : media->images) {
+    for (const MediaItem& item : media->items) {
       if (item.bytes != nullptr) total_ += item.bytes->size();
     }
   }
@@ -29,7 +29,7 @@ MediaFetches::MediaFetches(net::Shard& shard, CpuPool& pool, MediaLimits limits,
 
 void MediaFetches::Next() {
   while (prompt_ < made_.size()) {
-    std::vector<MediaItem>& items = made_[prompt_].images;
+    std::vector<MediaItem>& items = made_[prompt_].items;
     while (item_ < items.size() && items[item_].bytes != nullptr) ++item_;
     if (item_ < items.size()) break;
     item_ = 0;
@@ -43,7 +43,7 @@ void MediaFetches::Next() {
     return Finish(std::move(list));
   }
   const RequestMedia& media = made_[prompt_];
-  const MediaItem& item = media.images[item_];
+  const MediaItem& item = media.items[item_];
   auto url = ReadMediaUrl(limits_.rules, item.url);
   if (!url.ok()) return OnFetched(url.status());
   const size_t left = limits_.max_total_bytes - std::min(total_, limits_.max_total_bytes);
@@ -54,7 +54,7 @@ void MediaFetches::Next() {
 
 void MediaFetches::OnFetched(StatusOr<MediaFetch::Bytes> bytes) {
   RequestMedia& media = made_[prompt_];
-  MediaItem& item = media.images[item_];
+  MediaItem& item = media.items[item_];
   if (!bytes.ok()) {
     return Finish(Error(bytes.status().code(),
                         fmt::format("{} {}", item.place, MessageOf(bytes.status())), media.field));

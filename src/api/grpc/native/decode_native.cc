@@ -115,10 +115,9 @@ void AddImages(const pb::GenerateRequest& from, NativeGenerateRequest* to) {
   auto media = std::make_shared<RequestMedia>();
   media->field = "image_data";
   for (const std::string& url : from.image_data()) {
-    media->images.push_back({.place = fmt::format("image_data[{}]", media->images.size()),
-                             .url = url,
-                             .bytes = nullptr,
-                             .detail = ""});
+    MediaItem& item = media->items.emplace_back();
+    item.place = fmt::format("image_data[{}]", media->items.size() - 1);
+    item.url = url;
   }
   if (to->extras.values.empty()) to->extras.values.emplace_back();
   std::shared_ptr<const RequestExtras>& extras = to->extras.values.front();

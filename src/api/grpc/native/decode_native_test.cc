@@ -132,7 +132,7 @@ TEST(DecodeNative, CarriesWhatOnlySomeEnginesHonour) {
   EXPECT_FALSE(extras->bootstrap_port);
   EXPECT_EQ(decoded->priority, -4);
   ASSERT_NE(extras->media, nullptr);
-  EXPECT_EQ(extras->media->images[1].url, "y");
+  EXPECT_EQ(extras->media->items[1].url, "y");
   request = IdsRequest();
   EXPECT_EQ(DecodeGenerate(&request)->extras.Of(0, nullptr), nullptr);
 }

@@ -51,7 +51,7 @@ std::string RequestHead(const RequestMedia& media, const std::vector<TokenId>& i
   listed.reserve(ids.size());
   for (const TokenId id : ids) listed.emplace_back(static_cast<int64_t>(id));
   JsonArray images;
-  for (const MediaItem& item : media.images) {
+  for (const MediaItem& item : media.items) {
     images.push_back(JsonObject{{"size", static_cast<int64_t>(item.bytes->size())},
                                 {"detail", item.detail.empty() ? Json() : Json(item.detail)}});
   }
@@ -77,7 +77,7 @@ bool ReadIds(std::string_view bytes, std::vector<TokenId>* ids) {
 
 size_t SizeOf(const RequestMedia& media) {
   size_t bytes = 0;
-  for (const MediaItem& item : media.images) bytes += item.bytes->size();
+  for (const MediaItem& item : media.items) bytes += item.bytes->size();
   return bytes;
 }
 
@@ -375,7 +375,7 @@ StatusOr<MediaInputs> MediaLink::Exchange(Helper& helper, std::string_view head,
                                           const RequestMedia& media, TimePoint until) {
   const auto head_size = static_cast<uint32_t>(head.size());
   bool good = Write(helper, ViewOf(head_size), until) && Write(helper, head, until);
-  for (const MediaItem& item : media.images) good = good && Write(helper, *item.bytes, until);
+  for (const MediaItem& item : media.items) good = good && Write(helper, *item.bytes, until);
   std::string bytes;
   uint32_t size = 0;
   if (!good || !Read(helper, sizeof(size), &bytes, until)) return NoHelper();
