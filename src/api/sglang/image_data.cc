@@ -11,6 +11,7 @@ namespace {
 // A text, or an object with the text as its url.
 Status ReadImage(std::string_view name, Element value, std::vector<MediaItem>* images) {
   MediaItem& item = images->emplace_back();
+  item.field = name;
   item.place = fmt::format("{}[{}]", name, images->size() - 1);
   simdjson::dom::object object;
   if (!value.get(object)) {
@@ -35,7 +36,6 @@ Status ReadImage(std::string_view name, Element value, std::vector<MediaItem>* i
 Status ReadImages(std::string_view name, Element value,
                   std::shared_ptr<const RequestExtras>* extras) {
   auto media = std::make_shared<RequestMedia>();
-  media->field = name;
   simdjson::dom::array list;
   if (value.is_null()) return OkStatus();
   if (value.get(list)) {

@@ -84,7 +84,7 @@ Status CheckLogprobs(const EngineInfo& engine, std::string_view field, bool of_p
 Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
   if (media == nullptr || engine.can.media) return OkStatus();
   return InvalidArgument(
-      media->field,
+      media->items.front().field,
       fmt::format("{} is an image, but this model takes text only{}{}", media->items.front().place,
                   engine.no_media.empty() ? "" : ": ", engine.no_media));
 }

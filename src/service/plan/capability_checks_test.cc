@@ -23,8 +23,9 @@ std::string Refused(const EngineInfo& engine, const std::function<void(RequestEx
 
 void AddImage(RequestExtras* extras) {
   auto media = std::make_shared<RequestMedia>();
-  media->field = "image_data";
-  media->items.emplace_back().place = "image_data[0]";
+  MediaItem& item = media->items.emplace_back();
+  item.field = "image_data";
+  item.place = "image_data[0]";
   extras->media = std::move(media);
 }
 

@@ -113,9 +113,9 @@ Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
 void AddImages(const pb::GenerateRequest& from, NativeGenerateRequest* to) {
   if (from.image_data_size() == 0) return;
   auto media = std::make_shared<RequestMedia>();
-  media->field = "image_data";
   for (const std::string& url : from.image_data()) {
     MediaItem& item = media->items.emplace_back();
+    item.field = "image_data";
     item.place = fmt::format("image_data[{}]", media->items.size() - 1);
     item.url = url;
   }

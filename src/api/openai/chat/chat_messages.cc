@@ -46,6 +46,7 @@ const Json* ThinkingText(const Json& part) {
 // {"image_url": {"url": …, "detail": …}}, or the URL without the object around it.
 Status TakeImage(Json* part, const std::string& place, std::vector<MediaItem>* images) {
   MediaItem item;
+  item.field = "messages";
   item.place = place + ".image_url";
   const Json* image = part->Find("image_url");
   if (image != nullptr && image->is_string()) {

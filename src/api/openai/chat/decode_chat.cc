@@ -178,7 +178,6 @@ StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& par
                       ? std::make_shared<RequestExtras>()
                       : std::make_shared<RequestExtras>(*request.options.extras);
     auto media = std::make_shared<RequestMedia>();
-    media->field = "messages";
     media->items = std::move(draft.images);
     extras->media = std::move(media);
     request.options.extras = std::move(extras);

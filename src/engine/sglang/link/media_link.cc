@@ -387,7 +387,7 @@ StatusOr<MediaInputs> MediaLink::Exchange(Helper& helper, std::string_view head,
     const bool theirs = reply->GetInt("status", 500) == 400;
     return Error(theirs ? StatusCode::kInvalidArgument : StatusCode::kInternal,
                  fmt::format("the media cannot be read: {:.1000}", reply->GetString("error")),
-                 theirs ? media.field : std::string());
+                 theirs ? media.field() : std::string_view());
   }
   MediaInputs inputs;
   const auto id_bytes = static_cast<uint64_t>(reply->GetInt("ids", -1));
