@@ -50,14 +50,15 @@ std::string RequestHead(const RequestMedia& media, const std::vector<TokenId>& i
   JsonArray listed;
   listed.reserve(ids.size());
   for (const TokenId id : ids) listed.emplace_back(static_cast<int64_t>(id));
-  JsonArray images;
+  JsonArray items;
   for (const MediaItem& item : media.items) {
-    images.push_back(JsonObject{{"size", static_cast<int64_t>(item.bytes->size())},
-                                {"detail", item.detail.empty() ? Json() : Json(item.detail)}});
+    items.push_back(JsonObject{{"kind", std::string(NameOf(item.kind))},
+                               {"size", static_cast<int64_t>(item.bytes->size())},
+                               {"detail", item.detail.empty() ? Json() : Json(item.detail)}});
   }
   JsonObject head{{"text", media.text.empty() ? Json() : Json(media.text)},
                   {"ids", Json(std::move(listed))},
-                  {"images", Json(std::move(images))}};
+                  {"media", Json(std::move(items))}};
   if (max_input_tokens > 0) {
     head.emplace_back("max_input_tokens", static_cast<int64_t>(max_input_tokens));
   }
