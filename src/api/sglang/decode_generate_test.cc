@@ -99,7 +99,7 @@ TEST(DecodeGenerate, AListThatSaysOfEachPromptThatItHasNoneIsIdle) {
   EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"image_data":[[null],[""]]})"), "image_data");
 }
 
-TEST(DecodeGenerate, ImagesComeAloneInAListOrOncePerPrompt) {
+TEST(DecodeGenerate, MediaComeAloneInAListOrOncePerPrompt) {
   auto urls = [](const char* body) {
     std::string all;
     const auto request = Decode(body);
@@ -109,7 +109,8 @@ TEST(DecodeGenerate, ImagesComeAloneInAListOrOncePerPrompt) {
       for (const MediaItem& item : extras == nullptr || extras->media == nullptr
                                        ? std::vector<MediaItem>()
                                        : extras->media->items) {
-        all += fmt::format("{}={}({}) ", i, item.url, item.detail);
+        all += fmt::format("{}{}={}({}) ", item.kind == MediaKind::kImage ? "" : NameOf(item.kind),
+                           i, item.url, item.detail);
       }
     }
     return all;
@@ -119,6 +120,12 @@ TEST(DecodeGenerate, ImagesComeAloneInAListOrOncePerPrompt) {
             "0=x() 0=y(low) ");
   EXPECT_EQ(urls(R"({"image_data":["x",["y","z"],null],"text":["a","b","c"]})"),
             "0=x() 1=y() 1=z() ");
+  EXPECT_EQ(urls(R"({"image_data":"x","audio_data":["y",{"url":"z"}],"text":"a"})"),
+            "0=x() audio0=y() audio0=z() ");
+  EXPECT_EQ(urls(R"({"audio_data":[null,"y"],"image_data":["x",null],"text":["a","b"]})"),
+            "0=x() audio1=y() ");
+  EXPECT_EQ(urls(R"({"audio_data":{"url":"x","detail":"low"},"text":"a"})"), "audio_data");
+  EXPECT_EQ(urls(R"({"audio_data":"x","text":["a","b"]})"), "audio_data");
   for (const char* wrong :
        {R"(["x"])", R"("x")", R"([7,"x"])", R"([{"url":""},"x"])", R"([{"format":"z"},"x"])"}) {
     EXPECT_EQ(urls(fmt::format(R"({{"text":["a","b"],"image_data":{}}})", wrong).c_str()),
