@@ -24,6 +24,7 @@ struct MediaField {
   MediaKind kind;
 };
 constexpr MediaField kMediaFields[] = {{"image_data", MediaKind::kImage},
+                                       {"video_data", MediaKind::kVideo},
                                        {"audio_data", MediaKind::kAudio}};
 constexpr std::string_view kRoom = "bootstrap_room";
 
@@ -276,7 +277,6 @@ constexpr RefusedField kRefusedNatively[] = {
     {"return_indexer_topk", "false"},
     {"return_sampling_mask", "false"},
     {"routing_key", "*"},
-    {"video_data", "", kPerPrompt},
 };
 static_assert(IsSortedByName(kRefusedNatively));
 

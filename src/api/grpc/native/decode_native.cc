@@ -218,7 +218,6 @@ StatusOr<NativeGenerateRequest> DecodeTextGenerate(pb::TextGenerateRequest* requ
 StatusOr<NativeGenerateRequest> DecodeGenerate(pb::GenerateRequest* request) {
   NativeGenerateRequest native;
   native.prompt_field = "input_ids";
-  if (request->video_data_size() > 0) return NotSupported("video_data");
   if (request->input_ids_size() == 0) {
     return InvalidArgument("input_ids", "input_ids must not be empty");
   }
@@ -227,6 +226,7 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(pb::GenerateRequest* request) {
   prompt.ids.assign(request->input_ids().begin(), request->input_ids().end());
   PORTICO_RETURN_IF_ERROR(ReadShared(request, &native));
   AddMediaData(MediaKind::kImage, request->image_data(), &native);
+  AddMediaData(MediaKind::kVideo, request->video_data(), &native);
   AddMediaData(MediaKind::kAudio, request->audio_data(), &native);
   return native;
 }

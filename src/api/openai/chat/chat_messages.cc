@@ -48,6 +48,7 @@ struct MediaPart {
   MediaKind kind;
 };
 constexpr MediaPart kTakenParts[] = {{"image_url", MediaKind::kImage},
+                                     {"video_url", MediaKind::kVideo},
                                      {"audio_url", MediaKind::kAudio}};
 
 void LeaveMark(MediaItem item, Json* part, std::vector<MediaItem>* media) {
@@ -141,9 +142,10 @@ Status NormalizePart(Json* part, bool assistant, const std::string& place, std::
   if (IsOneOf(name, kMediaParts)) {
     return Wrong(
         place,
-        fmt::format(
-            "is of type {}, but this model takes text only{}", name,
-            media == nullptr ? "" : ", and image_url, audio_url and input_audio where it can"));
+        fmt::format("is of type {}, but this model takes text only{}", name,
+                    media == nullptr
+                        ? ""
+                        : ", and image_url, video_url, audio_url and input_audio where it can"));
   }
   return Wrong(place + ".type", fmt::format("must be text, got {}", Json(name).Dump()));
 }

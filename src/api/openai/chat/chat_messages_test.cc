@@ -106,6 +106,8 @@ TEST(ChatMessages, MediaAreTakenOutAndLeaveAMark) {
             R"([{"type":"audio"},{"type":"text","text":"a"},{"type":"audio"}])"
             " messages[0].content[0].audio_url=u()"
             " messages[0].content[2].input_audio=data:audio/mpeg;base64,QUJD()");
+  EXPECT_EQ(taken(R"({"type":"video_url","video_url":{"url":"u"}})"),
+            R"([{"type":"video"}] messages[0].content[0].video_url=u())");
   for (const char* wrong :
        {R"({"type":"image_url"})", R"({"type":"image_url","image_url":{"url":7}})",
         R"({"type":"image_url","image_url":{"url":"u","max_dynamic_patch":2}})",
@@ -114,7 +116,7 @@ TEST(ChatMessages, MediaAreTakenOutAndLeaveAMark) {
         R"({"type":"input_audio","input_audio":{"data":"QUJD"}})",
         R"({"type":"input_audio","input_audio":{"data":"QUJD","format":"ogg"}})",
         R"({"type":"input_audio","input_audio":{"data":7,"format":"wav"}})",
-        R"({"type":"video_url","video_url":{"url":"u"}})", R"({"type":"image"})"}) {
+        R"({"type":"video_url","video_url":{"url":"u","fps":2}})", R"({"type":"image"})"}) {
     EXPECT_TRUE(taken(wrong).starts_with("messages[0].content[0]")) << taken(wrong);
   }
 }
