@@ -74,6 +74,13 @@ class Processor:
         return array.array("q", ids).tobytes(), self.wire.encoder.encode(media)
 
 
+def places_of(mm_inputs, kind):
+    """How many tokens of the prompt are that kind's."""
+    modality = sglang_media.KINDS.index(kind) + 1
+    items = [item for item in (mm_inputs.mm_items if mm_inputs else ()) if item.modality == modality]
+    return sum(last - first + 1 for item in items for first, last in item.offsets)
+
+
 class Request:
     def __init__(self, message, arrival):
         self.message = message
@@ -288,7 +295,8 @@ class Scheduler(Controls):
             prompt_tokens=[len(r.ids) for r in rows], reasoning_tokens=[0] * count,
             completion_tokens=[len(r.output) for r in rows], cached_tokens=[len(r.ids) - 1 for r in rows],
             retraction_counts=[0] * count, dp_ranks=[self.rank] * count, cached_tokens_details=[None] * count,
-            time_stats=self.new("PickleWrapper", data=PICKLE_OF_NONE), image_tokens=[0] * count,
+            time_stats=self.new("PickleWrapper", data=PICKLE_OF_NONE), **{
+                f"{kind}_tokens": [places_of(r.message.mm_inputs, kind) for r in rows] for kind in sglang_media.KINDS},
             weight_versions=[[[self.weight_version, 0, len(r.output)]] if r.finish else None for r in rows])
         if self.args.speculative_num_draft_tokens:  # every other token was a draft
             fields.update(spec_verify_ct=[(len(r.output) + 1) // 2 for r in rows], spec_num_correct_drafts=[len(r.output) // 2 for r in rows],

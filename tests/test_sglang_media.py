@@ -148,6 +148,8 @@ def test_audio_and_videos_have_their_places_in_the_prompt(server):
     answer = generate(server, input_ids=[514], sampling_params={"max_new_tokens": 5, "ignore_eos": True}, image_data=image(b"IMAGE 1"),
                       audio_data=[image(b"AUDIO 1"), {"url": image(b"AUDIO 1")}], video_data=image(b"VIDEO 1")).json()
     assert sorted(answer["output_ids"]) == [514, 601, 701, 801, 802]
+    assert {k: v for k, v in answer["meta_info"].items() if k in ("image_tokens", "video_tokens", "audio_tokens")} == {
+        "image_tokens": 1, "video_tokens": 1, "audio_tokens": 2}
     batch = generate(server, input_ids=[[514], [965]], sampling_params=GREEDY, audio_data=[None, image(b"AUDIO 1")]).json()
     assert [answer["output_ids"][:2] for answer in batch] == [[514, 514], [801, 965]]
 
@@ -159,6 +161,9 @@ def test_a_chat_gives_its_audio_and_its_videos(server, kind, value):
     assert whole.status_code == 200, whole.text
     alone = server.chat(f"Hear{mark}<image>", max_tokens=4).json()
     assert whole.json()["usage"]["prompt_tokens"] == alone["usage"]["prompt_tokens"] + 4
+    details = whole.json()["usage"]["prompt_tokens_details"]
+    assert {**details, "cached_tokens": 0} == {"cached_tokens": 0, "image_tokens": 1, f"{mark[1:-1]}_tokens": 3}
+    assert list(alone["usage"]["prompt_tokens_details"]) == ["cached_tokens"]
 
 
 def test_audio_and_videos_are_fetched_and_come_over_grpc(server, files, folder):
