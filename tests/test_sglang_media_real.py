@@ -1,10 +1,11 @@
-"""Images to an installed SGLang on the CPU, compared with SGLang's own server before the same Qwen2-VL of random weights.
+"""Images and videos to an installed SGLang on the CPU, compared with SGLang's own server before the same Qwen2-VL of random weights.
 
 PORTICO_SGLANG_PYTHON names a Python that has SGLang (docs/sglang.md says how to install one without a GPU).
 """
 import base64
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -107,6 +108,55 @@ def test_the_answer_depends_on_the_image(ours):
     body = {"text": "a" + MARK + "b", "sampling_params": {"temperature": 0, "max_new_tokens": 16, "ignore_eos": True}}
     texts = {generate(ours, **body, image_data=picture(random.Random(seed))).json()["text"] for seed in range(6)}
     assert len(texts) > 2
+
+
+def refused(server, field, **body):
+    answer = generate(server, text="a" + MARK, sampling_params={"max_new_tokens": 2}, **body)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == field, answer.text
+    return answer.json()["error"]["message"]
+
+
+def test_the_kinds_that_cannot_be_read_are_refused_with_the_reason(ours):
+    assert "the model's processor has no place for it" in refused(ours, "audio_data", audio_data="AAAA")
+    info = requests.get(ours.url + "/model_info", timeout=60).json()
+    assert (info["has_image_understanding"], info["has_audio_understanding"]) == (True, False)
+    if decodes_videos():
+        assert "cannot be read" in refused(ours, "video_data", video_data="AAAA")
+    else:
+        assert "neither torchcodec nor decord" in refused(ours, "video_data", video_data="AAAA")
+
+
+def decodes_videos():
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import sglang_media; sys.exit(bool(sglang_media.missing_decoder('video')))"
+    return subprocess.run([PYTHON, "-c", code, ROOT / "python/portico"]).returncode == 0
+
+
+def video(folder, pattern):
+    """Two seconds of a test picture, in base64."""
+    path = folder / f"{pattern}.mp4"
+    subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", f"{pattern}=duration=2:size=112x84:rate=8", "-pix_fmt", "yuv420p", path],
+                   check=True)
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def test_answers_to_videos_are_those_of_sglangs_own_server(ours, theirs, tmp_path):
+    if not decodes_videos():
+        pytest.skip("SGLang's Python has neither torchcodec nor decord")
+    if not shutil.which("ffmpeg"):
+        pytest.skip("there is no ffmpeg to make videos with")
+    texts = set()
+    for pattern in ("testsrc", "smptebars", "mandelbrot"):
+        content = video(tmp_path, pattern)
+        params = {"temperature": 0, "max_new_tokens": 16, "ignore_eos": True}
+        parts = [{"type": "video_url", "video_url": {"url": "data:video/mp4;base64," + content}}, {"type": "text", "text": "What?"}]
+        for path, body in (
+                ("/generate", {"text": "a" + MARK.replace("image", "video") + "b", "video_data": [content], "sampling_params": params}),
+                ("/v1/chat/completions", {"model": "demo", "messages": [{"role": "user", "content": parts}], "temperature": 0, "max_tokens": 16})):
+            mine, other = ask(ours.url, path, body), ask(theirs, path, body)
+            assert mine[0] == other[0] == 200, (path, mine, other)
+            assert same(mine[1], other[1]), f"{path}\n  ours   {mine}\n  theirs {other}"
+            texts.add(str(mine[1]))
+    assert len(texts) > 2  # they depend on what is seen
 
 
 def test_what_the_processor_cannot_read_is_a_400_and_ends_nothing(ours):
