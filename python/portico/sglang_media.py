@@ -98,16 +98,17 @@ def check_places(made, given: dict[str, int]) -> None:
     """ValueError where the prompt has fewer places than media: SGLang leaves the others out."""
     if made is None or not made.mm_items:
         raise ValueError("the prompt has no place for its media")
+    names = {"image": "images", "video": "videos", "audio": "audio files"}
     of_kind = {kind: [item for item in made.mm_items if item.modality.name.lower() == kind] for kind in KINDS}
     if not of_kind["video"] and "video" in given:  # some models see a video as images
         given = {**given, "image": given.get("image", 0) + given["video"]}
         del given["video"]
+        names["image"] = "images and videos"
     for kind, count in given.items():
         items = of_kind[kind]
         places = max(len(items), sum(len(item.offsets or ()) for item in items))
         if places < count:
-            what = {"image": "images", "video": "videos", "audio": "audio files"}[kind]
-            raise ValueError(f"the prompt has places for {places} of its {count} {what}")
+            raise ValueError(f"the prompt has places for {places} of its {count} {names[kind]}")
 
 
 class Processor:
