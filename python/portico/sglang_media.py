@@ -139,6 +139,14 @@ class Processor:
     def __call__(self, head: dict, files: list) -> tuple[bytes, bytes]:
         return self.loop.run_until_complete(self.process(head, files))
 
+    def has_mark(self, kind: str, text, ids) -> bool:
+        """Whether the prompt, which is the text if there is one, has the kind's mark somewhere."""
+        tokens = getattr(self.processor, "mm_tokens", None)
+        regex = getattr(tokens, f"{kind}_token_regex", None)
+        if text:
+            return regex is None or bool(regex.search(text))
+        return getattr(tokens, f"{kind}_token_id", None) in (None, *(ids or ()))
+
     async def process(self, head: dict, files: list) -> tuple[bytes, bytes]:
         from sglang.srt.utils import ImageData
 
@@ -151,9 +159,14 @@ class Processor:
         request = self.request_type(text=text, input_ids=None if text else ids, sampling_params={},
                                     **{f"{kind}_data": sources for kind, sources in data.items()})
         prefers_ids = getattr(self.processor, "prefer_tokenized_input", False) and ids
-        made = await self.processor.process_mm_data_async(
-            image_data=data.get("image"), audio_data=data.get("audio"), input_text=ids if prefers_ids else (text or ids), request_obj=request,
-            max_req_input_len=head.get("max_input_tokens"))
+        try:
+            made = await self.processor.process_mm_data_async(
+                image_data=data.get("image"), audio_data=data.get("audio"), input_text=ids if prefers_ids else (text or ids),
+                request_obj=request, max_req_input_len=head.get("max_input_tokens"))
+        except AssertionError as error:  # so some processors say that they were given media without a place
+            if all(self.has_mark(kind, text, ids) for kind in data):
+                raise
+            raise ValueError("the prompt has no place for its media") from error
         check_places(made, {kind: len(sources) for kind, sources in data.items()})
         if made.input_ids is not None:
             ids = made.input_ids
