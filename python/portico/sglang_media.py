@@ -3,11 +3,12 @@
 Requests come over a Unix socket, one after the other on each connection:
 
     -> u32 little endian: bytes of the head; the head, JSON {"text": TEXT or null, "ids": [...] or null,
-       "max_input_tokens": N, "images": [{"size": BYTES, "detail": WORD or null}, ...]}; the images' bytes
+       "max_input_tokens": N, "media": [{"kind": "image", "video" or "audio", "size": BYTES, "detail": WORD or null}, ...]};
+       the files' bytes
     <- u32; the head, JSON {"ids": BYTES, "media": BYTES} or {"error": TEXT, "status": 400 or 500};
        the prompt's tokens with the places of the media, 8 bytes each; mm_inputs in SGLang's own encoding
 
-What the processor cannot read is the request's fault (400). One that takes longer than TIME_LIMIT ends the
+Each process tells at its start which kinds it reads (`kinds`: the reason why not, or an empty text). What the processor cannot read is the request's fault (400). One that takes longer than TIME_LIMIT ends the
 process, which the launcher starts again: threads of decoders cannot be stopped.
 """
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import array
 import asyncio
 import ctypes
+import importlib
 import json
 import multiprocessing
 import os
@@ -27,7 +29,8 @@ import time
 
 TIME_LIMIT = 60.0
 MOST_HEAD = 64 << 20
-MOST_IMAGES = 256
+MOST_ITEMS = 256
+KINDS = ("image", "video", "audio")
 
 
 def read_exactly(connection, count: int) -> bytes:
@@ -45,9 +48,9 @@ def read_request(connection):
     if size > MOST_HEAD:
         raise EOFError
     head = json.loads(read_exactly(connection, size))
-    if len(head["images"]) > MOST_IMAGES:
+    if len(head["media"]) > MOST_ITEMS or any(item["kind"] not in KINDS for item in head["media"]):
         raise EOFError
-    return head, [read_exactly(connection, int(image["size"])) for image in head["images"]]
+    return head, [read_exactly(connection, int(item["size"])) for item in head["media"]]
 
 
 def write_reply(connection, head: dict, *parts) -> None:
@@ -55,6 +58,57 @@ def write_reply(connection, head: dict, *parts) -> None:
     connection.sendall(struct.pack("<I", len(text)) + text)
     for part in parts:
         connection.sendall(part)
+
+
+def loads(*names: str) -> bool:
+    """Whether these modules can be imported; torchcodec fails with others than ImportError where FFmpeg is not."""
+    try:
+        for name in names:
+            importlib.import_module(name)
+    except (ImportError, RuntimeError, OSError):
+        return False
+    return True
+
+
+def missing_decoder(kind: str) -> str:
+    """Why SGLang's load_audio and load_video would fail for every file; empty: they need not."""
+    if kind == "image" or loads("torchcodec.decoders"):
+        return ""
+    if kind == "video":
+        return "" if loads("decord") else "SGLang's Python has neither torchcodec nor decord to decode it"
+    return "" if loads("soundfile", "torchaudio") else "SGLang's Python has neither torchcodec nor soundfile and torchaudio to decode it"
+
+
+def kinds_of(processor, config) -> dict[str, str]:
+    """For each kind: empty, or why this model's processor does not read it."""
+    tokens = getattr(processor, "mm_tokens", None)
+
+    def has_place(kind):
+        names = (f"{kind}_token", f"{kind}_token_id", f"{kind}_token_regex")
+        return any(getattr(tokens, name, None) not in (None, "", -1) for name in names)
+
+    known = {kind: has_place(kind) for kind in KINDS}
+    if not any(known.values()):  # it keeps its marks elsewhere
+        hears = bool(getattr(config, "is_audio_understandable_model", False))
+        known = {"image": bool(getattr(config, "is_image_understandable_model", not hears)), "video": False, "audio": hears}
+    return {kind: missing_decoder(kind) if known[kind] else "the model's processor has no place for it" for kind in KINDS}
+
+
+def check_places(made, given: dict[str, int]) -> None:
+    """ValueError where the prompt has fewer places than media: SGLang leaves the others out."""
+    if made is None or not made.mm_items:
+        raise ValueError("the prompt has no place for its media")
+    names = {"image": "images", "video": "videos", "audio": "audio files"}
+    of_kind = {kind: [item for item in made.mm_items if item.modality.name.lower() == kind] for kind in KINDS}
+    if not of_kind["video"] and "video" in given:  # some models see a video as images
+        given = {**given, "image": given.get("image", 0) + given["video"]}
+        del given["video"]
+        names["image"] = "images and videos"
+    for kind, count in given.items():
+        items = of_kind[kind]
+        places = max(len(items), sum(len(item.offsets or ()) for item in items))
+        if places < count:
+            raise ValueError(f"the prompt has places for {places} of its {count} {names[kind]}")
 
 
 class Processor:
@@ -76,30 +130,44 @@ class Processor:
         self.processor = multimodal_processor.get_mm_processor(
             config.hf_config, server_args, tokenizer_manager.get_processor_wrapper(),
             tokenizer_manager.determine_tensor_transport_mode(), model_config=config)
+        self.kinds = kinds_of(self.processor, config)
         self.encode = io_struct._msgpack_encoder.encode
         self.decode = msgspec.msgpack.Decoder(
             MultimodalProcessorOutput, dec_hook=dec_hook, ext_hook=ext_hook).decode
         self.loop = asyncio.new_event_loop()
 
-    def __call__(self, head: dict, images: list) -> tuple[bytes, bytes]:
-        return self.loop.run_until_complete(self.process(head, images))
+    def __call__(self, head: dict, files: list) -> tuple[bytes, bytes]:
+        return self.loop.run_until_complete(self.process(head, files))
 
-    async def process(self, head: dict, images: list) -> tuple[bytes, bytes]:
+    def has_mark(self, kind: str, text, ids) -> bool:
+        """Whether the prompt, which is the text if there is one, has the kind's mark somewhere."""
+        tokens = getattr(self.processor, "mm_tokens", None)
+        regex = getattr(tokens, f"{kind}_token_regex", None)
+        if text:
+            return regex is None or bool(regex.search(text))
+        return getattr(tokens, f"{kind}_token_id", None) in (None, *(ids or ()))
+
+    async def process(self, head: dict, files: list) -> tuple[bytes, bytes]:
         from sglang.srt.utils import ImageData
 
-        data = [ImageData(url=image, detail=about["detail"]) if about.get("detail") else image
-                for image, about in zip(images, head["images"])]
+        data = {}
+        for file, about in zip(files, head["media"]):
+            source = ImageData(url=file, detail=about["detail"]) if about["kind"] == "image" and about.get("detail") else file
+            data.setdefault(about["kind"], []).append(source)
         text, ids = head.get("text"), head.get("ids")
-        request = self.request_type(text=text, input_ids=None if text else ids, image_data=data, sampling_params={})
+        # Some processors read the audio that they are given, some the request's; videos are the request's alone.
+        request = self.request_type(text=text, input_ids=None if text else ids, sampling_params={},
+                                    **{f"{kind}_data": sources for kind, sources in data.items()})
         prefers_ids = getattr(self.processor, "prefer_tokenized_input", False) and ids
-        made = await self.processor.process_mm_data_async(
-            image_data=data, audio_data=None, input_text=ids if prefers_ids else (text or ids), request_obj=request,
-            max_req_input_len=head.get("max_input_tokens"))
-        if made is None or not made.mm_items:
-            raise ValueError("the prompt has no place for its media")
-        places = max(len(made.mm_items), sum(len(item.offsets or ()) for item in made.mm_items))
-        if places < len(images):  # SGLang leaves the others out
-            raise ValueError(f"the prompt has places for {places} of its {len(images)} images")
+        try:
+            made = await self.processor.process_mm_data_async(
+                image_data=data.get("image"), audio_data=data.get("audio"), input_text=ids if prefers_ids else (text or ids),
+                request_obj=request, max_req_input_len=head.get("max_input_tokens"))
+        except AssertionError as error:  # so some processors say that they were given media without a place
+            if all(self.has_mark(kind, text, ids) for kind in data):
+                raise
+            raise ValueError("the prompt has no place for its media") from error
+        check_places(made, {kind: len(sources) for kind, sources in data.items()})
         if made.input_ids is not None:
             ids = made.input_ids
         encoded = self.encode(made)
@@ -109,12 +177,12 @@ class Processor:
 
 def answer(processor, connection) -> None:
     """One request; EOFError once the other side has gone."""
-    head, images = read_request(connection)
+    head, files = read_request(connection)
     overdue = threading.Timer(TIME_LIMIT, lambda: os._exit(1))
     overdue.daemon = True
     overdue.start()
     try:
-        ids, media = processor(head, images)
+        ids, media = processor(head, files)
     except Exception as error:
         # As SGLang's own server; a file that no decoder reads is a RuntimeError there.
         text = str(error) or type(error).__name__
@@ -138,7 +206,7 @@ def end_with_parent() -> None:
 
 
 def serve(make_processor, argument, listener, ready) -> None:
-    """The process: `ready` is told None, or why there is no processor."""
+    """The process: `ready` is told its kinds, or why there is no processor."""
     end_with_parent()
     try:
         processor = make_processor(argument)
@@ -146,7 +214,7 @@ def serve(make_processor, argument, listener, ready) -> None:
         ready.send(f"{type(error).__name__}: {error}"[:1000])
         ready.close()
         sys.exit(1)
-    ready.send(None)
+    ready.send(processor.kinds)
     ready.close()
     while True:
         connection, _ = listener.accept()
@@ -171,6 +239,7 @@ class Helpers:
         self.listener.bind(self.address)
         # Requests wait here while a process is started again; Portico bounds them.
         self.listener.listen(64)
+        self.kinds = {}  # once ready: for each kind empty, or why it is not read
         self.processes, self.reports, self.started = [None] * count, [None] * count, [0.0] * count
         for i in range(count):
             self.start(i)
@@ -186,9 +255,13 @@ class Helpers:
     def wait_ready(self, seconds: float = 600.0) -> str | None:
         """Why there is no processor, or None."""
         try:
-            return self.reports[0].recv() if self.reports[0].poll(seconds) else "its processor does not start"
+            told = self.reports[0].recv() if self.reports[0].poll(seconds) else "its processor does not start"
         except EOFError:
             return "its processor's process has ended"
+        if isinstance(told, str):
+            return told
+        self.kinds = told
+        return None
 
     def keep(self) -> None:
         """Starts again what has ended."""

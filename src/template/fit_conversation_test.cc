@@ -350,6 +350,23 @@ TEST(FitConversation, AnImageNeedsAPlaceInTheTemplate) {
   }
 }
 
+TEST(FitConversation, EachKindOfMediaNeedsAPlaceOfItsOwn) {
+  constexpr char kHears[] =
+      "{% for p in messages[0].content %}{% if p is string %}{{ p }}{% elif p.type == 'audio' %}"
+      "<audio>{% elif p.type == 'text' %}{{ p.text }}{% endif %}{% endfor %}";
+  const auto with = [](std::string_view type) {
+    return R"([{"role":"user","content":[{"type":"text","text":"A"},{"type":")" +
+           std::string(type) + R"("}]}])";
+  };
+  EXPECT_EQ(Prompted(kHears, with("audio")), "A<audio>");
+  EXPECT_EQ(Prompted(kHears, with("video")),
+            "error: messages[0].content[1] is a video, but this model's chat template has no place "
+            "for one in a message of the role user");
+  EXPECT_EQ(Prompted("{{ messages[0].content }}", with("audio")),
+            "error: messages[0].content[1] is audio, but this model's chat template has no place "
+            "for it in a message of the role user");
+}
+
 TEST(FitConversation, ToolsMayMakeAnotherTemplateOfIt) {
   constexpr char kSystemWithTools[] =
       "{% for m in messages %}{% if m.role != 'system' or tools %}{{ m.content }}|{% endif %}"

@@ -98,7 +98,7 @@ struct ChatForm {
   static constexpr std::string_view kPromptField = "messages";
   static constexpr std::string_view kLogprobsField = "top_logprobs";
   static constexpr auto CheckLong = CheckLongChat;
-  static constexpr auto Decode = DecodeChatWithImages;
+  static constexpr auto Decode = DecodeChatWithMedia;
   static constexpr auto Plan = PlanChat;
 };
 

@@ -93,7 +93,7 @@ StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom:
                                                      : "prompt or messages is required");
   }
   if (request.is_chat) {
-    PORTICO_ASSIGN_OR_RETURN(request.chat, openai::DecodeChatWithImages(body, parser, nullptr));
+    PORTICO_ASSIGN_OR_RETURN(request.chat, openai::DecodeChatWithMedia(body, parser, nullptr));
   }
   return request;
 }

@@ -158,8 +158,10 @@ MediaLimits MediaLimitsOf(const ServeOptions& options) {
   }
   const auto most = Json::Parse(options.limit_mm_data_per_request);
   if (most.ok() && most->is_object()) {
-    limits.max_images =
-        static_cast<size_t>(most->GetInt("image", static_cast<int64_t>(limits.max_images)));
+    for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+      size_t& count = limits.Of(kind).count;
+      count = static_cast<size_t>(most->GetInt(NameOf(kind), static_cast<int64_t>(count)));
+    }
   }
   return limits;
 }

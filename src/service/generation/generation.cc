@@ -170,6 +170,9 @@ void Generation::ChoiceEnded(const Choice& choice) {
   if (choice.index % plan_.options.n == 0) {
     total_.prompt_tokens += choice.usage.prompt_tokens;
     total_.cached_tokens += choice.usage.cached_tokens;
+    for (size_t i = 0; i < kMediaKinds; ++i) {
+      total_.media_tokens[i] += choice.usage.media_tokens[i];
+    }
   }
   total_.completion_tokens += choice.usage.completion_tokens;
   if (choice.usage.reasoning_tokens >= 0) {

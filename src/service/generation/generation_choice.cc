@@ -54,6 +54,9 @@ void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
   usage.prompt_tokens = std::max(usage.prompt_tokens, delta.usage.prompt_tokens);
   usage.cached_tokens = std::max(usage.cached_tokens, delta.usage.cached_tokens);
   usage.retractions = std::max(usage.retractions, delta.usage.retractions);
+  for (size_t i = 0; i < kMediaKinds; ++i) {
+    usage.media_tokens[i] = std::max(usage.media_tokens[i], delta.usage.media_tokens[i]);
+  }
   // Where the output is read, it is counted here.
   if (!parsed_) usage.reasoning_tokens = delta.usage.reasoning_tokens;
 

@@ -59,7 +59,18 @@ bool MayBe(MediaRules::Kind kind, std::string_view content_type) {
       content_type.data(), std::min(content_type.find(';'), content_type.size())));
   if (type == "application/octet-stream" || type == "binary/octet-stream") return true;
   if (kind == MediaRules::Kind::kImage) return type.starts_with("image/");
+  if (kind == MediaRules::Kind::kVideo) return type.starts_with("video/");
   return type.starts_with("audio/") || type.starts_with("video/") || type == "application/ogg";
+}
+
+std::string_view TypeOf(MediaRules::Kind kind) {
+  constexpr std::string_view kTypes[] = {"audio", "image", "video"};
+  return kTypes[static_cast<size_t>(kind)];
+}
+
+std::string_view PhraseOf(MediaRules::Kind kind) {
+  constexpr std::string_view kPhrases[] = {"audio", "an image", "a video"};
+  return kPhrases[static_cast<size_t>(kind)];
 }
 
 bool IsRedirect(int status) {
@@ -80,8 +91,6 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
   }
 
  private:
-  bool IsImage() const { return rules_.kind == MediaRules::Kind::kImage; }
-
   void LookUp() {
     lookup_ = net::HostLookup::Start(shard_, url_.host, [this](auto found) {
       if (!found.ok()) return Finish(Refuse("cannot be reached"));
@@ -110,7 +119,7 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
         "accept-encoding: identity\r\nconnection: close\r\n\r\n",
         url_.target, url_.host.find(':') == std::string::npos ? url_.host : "[" + url_.host + "]",
         url_.port == (url_.tls ? 443 : 80) ? "" : fmt::format(":{}", url_.port),
-        IsImage() ? "image" : "audio");
+        TypeOf(rules_.kind));
     call_ = clients_.back()->Start(std::move(request), *this, /*fresh=*/true);
   }
 
@@ -122,8 +131,8 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
     const std::string_view coding = head.Header("content-encoding");
     if (!MayBe(rules_.kind, head.Header("content-type")) ||
         (!coding.empty() && coding != "identity")) {
-      return Finish(Refuse(fmt::format("is not {} according to its content-type",
-                                       IsImage() ? "an image" : "audio")));
+      return Finish(
+          Refuse(fmt::format("is not {} according to its content-type", PhraseOf(rules_.kind))));
     }
     if (head.length > static_cast<int64_t>(rules_.max_bytes)) Finish(TooLarge(rules_));
   }

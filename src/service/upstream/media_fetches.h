@@ -38,7 +38,8 @@ class MediaFetches {
   Done done_;
   size_t prompt_ = 0;
   size_t item_ = 0;
-  size_t total_ = 0;  // bytes
+  size_t totals_[kMediaKinds] = {};  // bytes
+  MediaRules rules_;                 // of the fetch that goes on
   std::unique_ptr<MediaFetch> fetch_;
 };
 

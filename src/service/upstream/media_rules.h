@@ -13,7 +13,7 @@
 namespace portico {
 
 struct MediaRules {
-  enum class Kind { kSound, kImage };
+  enum class Kind { kSound, kImage, kVideo };
   Kind kind = Kind::kSound;
   // Names: "example.org", and "*.example.org" for those below it; "*" for all. A name that leads to an
   // address which is not public is refused all the same, unless the address itself is here.

@@ -50,14 +50,15 @@ std::string RequestHead(const RequestMedia& media, const std::vector<TokenId>& i
   JsonArray listed;
   listed.reserve(ids.size());
   for (const TokenId id : ids) listed.emplace_back(static_cast<int64_t>(id));
-  JsonArray images;
-  for (const MediaItem& item : media.images) {
-    images.push_back(JsonObject{{"size", static_cast<int64_t>(item.bytes->size())},
-                                {"detail", item.detail.empty() ? Json() : Json(item.detail)}});
+  JsonArray items;
+  for (const MediaItem& item : media.items) {
+    items.push_back(JsonObject{{"kind", std::string(NameOf(item.kind))},
+                               {"size", static_cast<int64_t>(item.bytes->size())},
+                               {"detail", item.detail.empty() ? Json() : Json(item.detail)}});
   }
   JsonObject head{{"text", media.text.empty() ? Json() : Json(media.text)},
                   {"ids", Json(std::move(listed))},
-                  {"images", Json(std::move(images))}};
+                  {"media", Json(std::move(items))}};
   if (max_input_tokens > 0) {
     head.emplace_back("max_input_tokens", static_cast<int64_t>(max_input_tokens));
   }
@@ -77,7 +78,7 @@ bool ReadIds(std::string_view bytes, std::vector<TokenId>* ids) {
 
 size_t SizeOf(const RequestMedia& media) {
   size_t bytes = 0;
-  for (const MediaItem& item : media.images) bytes += item.bytes->size();
+  for (const MediaItem& item : media.items) bytes += item.bytes->size();
   return bytes;
 }
 
@@ -375,7 +376,7 @@ StatusOr<MediaInputs> MediaLink::Exchange(Helper& helper, std::string_view head,
                                           const RequestMedia& media, TimePoint until) {
   const auto head_size = static_cast<uint32_t>(head.size());
   bool good = Write(helper, ViewOf(head_size), until) && Write(helper, head, until);
-  for (const MediaItem& item : media.images) good = good && Write(helper, *item.bytes, until);
+  for (const MediaItem& item : media.items) good = good && Write(helper, *item.bytes, until);
   std::string bytes;
   uint32_t size = 0;
   if (!good || !Read(helper, sizeof(size), &bytes, until)) return NoHelper();
@@ -387,7 +388,7 @@ StatusOr<MediaInputs> MediaLink::Exchange(Helper& helper, std::string_view head,
     const bool theirs = reply->GetInt("status", 500) == 400;
     return Error(theirs ? StatusCode::kInvalidArgument : StatusCode::kInternal,
                  fmt::format("the media cannot be read: {:.1000}", reply->GetString("error")),
-                 theirs ? media.field : std::string());
+                 theirs ? media.field() : std::string_view());
   }
   MediaInputs inputs;
   const auto id_bytes = static_cast<uint64_t>(reply->GetInt("ids", -1));

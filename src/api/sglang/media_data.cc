@@ -1,7 +1,8 @@
-#include "api/sglang/image_data.h"
+#include "api/sglang/media_data.h"
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,14 +10,19 @@ namespace portico::api::sglang {
 namespace {
 
 // A text, or an object with the text as its url.
-Status ReadImage(std::string_view name, Element value, std::vector<MediaItem>* images) {
-  MediaItem& item = images->emplace_back();
-  item.place = fmt::format("{}[{}]", name, images->size() - 1);
+Status ReadItem(MediaKind kind, std::string_view name, Element value,
+                std::vector<MediaItem>* items) {
+  MediaItem& item = items->emplace_back();
+  item.kind = kind;
+  item.field = name;
+  item.place = fmt::format("{}[{}]", name, items->size() - 1);
   simdjson::dom::object object;
   if (!value.get(object)) {
     for (auto [key, member] : object) {
       if (member.is_null()) continue;
-      std::string* to = key == "url" ? &item.url : key == "detail" ? &item.detail : nullptr;
+      std::string* to = key == "url"                                   ? &item.url
+                        : key == "detail" && kind == MediaKind::kImage ? &item.detail
+                                                                       : nullptr;
       if (to == nullptr) {
         return InvalidArgument(
             name, fmt::format("{} has a field that is not supported: {:.64}", item.place, key));
@@ -32,25 +38,20 @@ Status ReadImage(std::string_view name, Element value, std::vector<MediaItem>* i
 
 }  // namespace
 
-Status ReadImages(std::string_view name, Element value,
-                  std::shared_ptr<const RequestExtras>* extras) {
-  auto media = std::make_shared<RequestMedia>();
-  media->field = name;
+Status ReadMediaData(MediaKind kind, std::string_view name, Element value,
+                     std::shared_ptr<const RequestExtras>* extras) {
+  std::vector<MediaItem> items;
   simdjson::dom::array list;
   if (value.is_null()) return OkStatus();
   if (value.get(list)) {
-    PORTICO_RETURN_IF_ERROR(ReadImage(name, value, &media->images));
+    PORTICO_RETURN_IF_ERROR(ReadItem(kind, name, value, &items));
   } else {
     for (Element item : list) {
       if (item.is_null()) continue;
-      PORTICO_RETURN_IF_ERROR(ReadImage(name, item, &media->images));
+      PORTICO_RETURN_IF_ERROR(ReadItem(kind, name, item, &items));
     }
   }
-  if (media->images.empty()) return OkStatus();
-  auto made = *extras == nullptr ? std::make_shared<RequestExtras>()
-                                 : std::make_shared<RequestExtras>(**extras);
-  made->media = std::move(media);
-  *extras = std::move(made);
+  AddMedia(std::move(items), extras);
   return OkStatus();
 }
 
