@@ -18,6 +18,7 @@
 #include "net/http/http1_client.h"
 #include "net/socket/host_addresses.h"
 #include "net/tls/tls_client.h"
+#include "service/upstream/held_bytes.h"
 
 namespace portico {
 namespace {
@@ -36,6 +37,8 @@ class FetchPlace {
  private:
   const bool taken_;
 };
+
+std::atomic<size_t> held_bytes{0};
 
 Status Refuse(std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message));
@@ -149,12 +152,12 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
   }
 
   void OnBody(std::string_view bytes) override {
-    if (bytes_->size() + bytes.size() > rules_.max_bytes) return Finish(TooLarge(rules_));
-    bytes_->append(bytes);
+    if (bytes_.size() + bytes.size() > rules_.max_bytes) return Finish(TooLarge(rules_));
+    if (!bytes_.Append(bytes)) Finish(Full());
   }
   void OnDone() override {
-    if (bytes_->empty()) return Finish(Refuse("is empty"));
-    Finish(Bytes(std::move(bytes_)));
+    if (bytes_.size() == 0) return Finish(Refuse("is empty"));
+    Finish(bytes_.Take());
   }
   void OnFailed(net::CallFailure failure, const std::string&) override {
     call_.reset();
@@ -178,7 +181,7 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
   std::vector<std::string> addresses_;  // that have not been tried
   std::vector<std::unique_ptr<net::Http1Client>> clients_;
   std::unique_ptr<net::Http1Call> call_;
-  std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();
+  HeldBytes bytes_{held_bytes, kMostHeldBytes};
   int redirects_ = 0;
 };
 
@@ -208,16 +211,16 @@ StatusOr<MediaFetch::Bytes> ReadBelow(const MediaRules& rules, const std::string
   const std::string opened = RealPath(fmt::format("/proc/self/fd/{}", fd));
   if (!IsBelow(opened, folder) || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) return no_file;
   if (about.st_size > static_cast<off_t>(rules.max_bytes)) return TooLarge(rules);
-  auto bytes = std::make_shared<std::string>(static_cast<size_t>(about.st_size), '\0');
-  size_t got = 0;
-  while (got < bytes->size()) {
-    const ssize_t more = read(fd, bytes->data() + got, bytes->size() - got);
+  HeldBytes bytes(held_bytes, MediaFetch::kMostHeldBytes);
+  std::vector<char> block(size_t{1} << 20);
+  while (bytes.size() < rules.max_bytes) {
+    const ssize_t more =
+        read(fd, block.data(), std::min(block.size(), rules.max_bytes - bytes.size()));
     if (more <= 0) break;
-    got += static_cast<size_t>(more);
+    if (!bytes.Append({block.data(), static_cast<size_t>(more)})) return Full();
   }
-  bytes->resize(got);
-  if (got == 0) return Refuse("is empty");
-  return MediaFetch::Bytes(std::move(bytes));
+  if (bytes.size() == 0) return Refuse("is empty");
+  return bytes.Take();
 }
 
 class FileFetch final : public MediaFetch {
@@ -255,5 +258,6 @@ std::unique_ptr<MediaFetch> MediaFetch::Start(net::Shard& shard, CpuPool& pool,
 }
 
 int MediaFetch::Running() { return fetching.load(); }
+size_t MediaFetch::Held() { return held_bytes.load(); }
 
 }  // namespace portico
