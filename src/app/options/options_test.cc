@@ -125,6 +125,20 @@ TEST(Options, RefuseWhatDoesNotGoTogether) {
   EXPECT_EQ(ErrorOf({"--enable-metrics", "--ssl-keyfile=k", "--ssl-certfile=c"}), "OK");
 }
 
+TEST(Options, RefuseLimitsOfMediaThatNobodyWouldKeep) {
+  const auto error = [](const char* value) {
+    return ErrorOf({"--limit-mm-data-per-request", value});
+  };
+  EXPECT_EQ(error(R"({"image": 4, "video": 0, "audio": 1024})"), "OK");
+  EXPECT_EQ(error(R"([1])"), "--limit-mm-data-per-request: is not a JSON object");
+  EXPECT_EQ(error(R"({"images": 4})"),
+            "--limit-mm-data-per-request: images is none of image, video and audio");
+  for (const char* most : {R"({"video": 1025})", R"({"video": -1})", R"({"video": "1"})"}) {
+    EXPECT_EQ(error(most), "--limit-mm-data-per-request: video is not a whole number in 0..1024")
+        << most;
+  }
+}
+
 TEST(Options, ComeFromAFileUnlessTheCommandLineNamesThem) {
   const TempFile file(
       "# a comment\nport: 8000\nmodel_path: /from/file\nengine: mock\nmock-itl-ms: "
