@@ -4,6 +4,7 @@ import base64
 import http.server
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -193,6 +194,25 @@ def test_media_without_a_decoder_are_refused_with_the_reason(start, template):
     assert requests.get(deaf.url + "/model_info", timeout=60).json()["has_audio_understanding"] is False
 
 
+def test_a_playlist_would_lead_a_decoder_to_other_files(server):
+    for field, content in (("video_data", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n"), ("audio_data", b"\n ffconcat version 1.0\nfile /etc/passwd\n")):
+        answer = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: image(content)})
+        assert answer.status_code == 400 and "a playlist is not" in answer.text and json.loads(answer.text)["error"]["param"] == field
+    answer = generate(server, input_ids=[514], sampling_params=GREEDY, image_data=image(b"#EXTM3U"))
+    assert "this is no image" in answer.text
+
+
+def test_a_file_beyond_the_bound_of_its_kind_is_not_read(server, folder):
+    for field, ending, most in (("image_data", "png", 10 << 20), ("video_data", "mp4", 64 << 20), ("audio_data", "wav", 25 << 20)):
+        path = folder / f"large.{ending}"
+        with open(path, "wb") as file:
+            file.truncate(most + 1)
+        answer = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: str(path)})
+        assert answer.status_code == 400 and f"{field}[0] has more than {most} bytes" in answer.text, answer.text
+        path.unlink()
+    server.wait_for("portico_media_bytes", 0)
+
+
 @pytest.mark.parametrize("url, why", [
     ("http://localhost:1/a.png", "does not fetch media"), ("http://10.0.0.1/a.png", "does not fetch media"),
     ("ftp://127.0.0.1/a.png", "must be"), ("file:///etc/passwd", "not a file that this server may read"),
@@ -280,11 +300,21 @@ def helper_pid(server):
     raise AssertionError("no helper runs")
 
 
+def test_where_memory_ends_the_helper_goes_first(server):
+    with open(f"/proc/{helper_pid(server)}/oom_score_adj") as file:
+        assert int(file.read()) == 1000
+
+
 def test_the_death_of_a_helper_ends_its_request_alone(server):
+    with open(f"/proc/{engine_pid(server)}/cmdline") as file:
+        words = file.read().split("\0")
+    left = pathlib.Path(words[words.index("--ipc-dir") + 1]) / "media-0/video.mp4"
+    left.write_bytes(b"of a decoder")
     answer = generate(server, input_ids=[514], image_data=image(b"DIE"), sampling_params=GREEDY)
     assert answer.status_code == 503 and "try again" in answer.text
     answer = generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY)
     assert answer.status_code == 200, answer.text
+    assert not left.exists()
     os.kill(helper_pid(server), signal.SIGKILL)  # while it has nothing to do
     assert generate(server, input_ids=[514], sampling_params=GREEDY).status_code == 200
     wait_until(lambda: generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY).status_code == 200,

@@ -8,8 +8,10 @@ Requests come over a Unix socket, one after the other on each connection:
     <- u32; the head, JSON {"ids": BYTES, "media": BYTES} or {"error": TEXT, "status": 400 or 500};
        the prompt's tokens with the places of the media, 8 bytes each; mm_inputs in SGLang's own encoding
 
-Each process tells at its start which kinds it reads (`kinds`: the reason why not, or an empty text). What the processor cannot read is the request's fault (400). One that takes longer than TIME_LIMIT ends the
-process, which the launcher starts again: threads of decoders cannot be stopped.
+Each process tells at its start which kinds it reads (`kinds`: the reason why not, or an empty text). What the processor cannot
+read is the request's fault (400). One that takes longer than TIME_LIMIT ends the process, which the launcher starts again:
+threads of decoders cannot be stopped. A file that is small may be huge once it is decoded: where memory ends, this process is
+the one that the kernel ends, not a scheduler.
 """
 from __future__ import annotations
 
@@ -20,17 +22,21 @@ import importlib
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
 
 TIME_LIMIT = 60.0
 MOST_HEAD = 64 << 20
-MOST_ITEMS = 256
+MOST_ITEMS = 4096
 KINDS = ("image", "video", "audio")
+# FFmpeg opens what such texts name: other files of this machine, and addresses.
+PLAYLISTS = (b"#EXTM3U", b"ffconcat", b"<?xml", b"<MPD", b"v=0", b"[playlist]")
 
 
 def read_exactly(connection, count: int) -> bytes:
@@ -58,6 +64,12 @@ def write_reply(connection, head: dict, *parts) -> None:
     connection.sendall(struct.pack("<I", len(text)) + text)
     for part in parts:
         connection.sendall(part)
+
+
+def check_file(kind: str, file: bytes) -> None:
+    """ValueError for a text that leads a decoder to other files."""
+    if kind != "image" and file[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
+        raise ValueError(f"a playlist is not {'audio' if kind == 'audio' else 'a video'}")
 
 
 def loads(*names: str) -> bool:
@@ -182,6 +194,8 @@ def answer(processor, connection) -> None:
     overdue.daemon = True
     overdue.start()
     try:
+        for about, file in zip(head["media"], files):
+            check_file(about["kind"], file)
         ids, media = processor(head, files)
     except Exception as error:
         # As SGLang's own server; a file that no decoder reads is a RuntimeError there.
@@ -205,9 +219,20 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
-def serve(make_processor, argument, listener, ready) -> None:
-    """The process: `ready` is told its kinds, or why there is no processor."""
+def die_first() -> None:
+    """Of all processes, where memory ends."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass
+
+
+def serve(make_processor, argument, listener, ready, scratch) -> None:
+    """The process: `ready` is told its kinds, or why there is no processor. Decoders write their files to the folder `scratch`."""
     end_with_parent()
+    die_first()
+    tempfile.tempdir = scratch
     try:
         processor = make_processor(argument)
     except BaseException as error:
@@ -234,7 +259,7 @@ class Helpers:
     def __init__(self, folder: str, count: int, argument, make_processor=sglang_processor):
         self.context = multiprocessing.get_context("spawn")
         self.make_processor, self.argument = make_processor, argument
-        self.address = os.path.join(folder, "media.sock")
+        self.folder, self.address = folder, os.path.join(folder, "media.sock")
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(self.address)
         # Requests wait here while a process is started again; Portico bounds them.
@@ -245,9 +270,12 @@ class Helpers:
             self.start(i)
 
     def start(self, i: int) -> None:
+        scratch = os.path.join(self.folder, f"media-{i}")
+        shutil.rmtree(scratch, ignore_errors=True)  # what a former process left
+        os.makedirs(scratch, 0o700, exist_ok=True)
         self.reports[i], told = self.context.Pipe(duplex=False)
         self.processes[i] = self.context.Process(
-            target=serve, args=(self.make_processor, self.argument, self.listener, told))
+            target=serve, args=(self.make_processor, self.argument, self.listener, told, scratch))
         self.processes[i].start()
         told.close()
         self.started[i] = time.monotonic()

@@ -94,9 +94,9 @@ void ReadMedia(const Json& json, Facts* facts) {
   for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
     const auto i = static_cast<size_t>(kind);
     const Json* why = kinds == nullptr ? nullptr : kinds->Find(NameOf(kind));
-    facts->no_media[i] = why != nullptr && why->is_string() ? why->as_string() : reason;
-    facts->takes_media[i] =
-        !facts->media_socket.empty() && why != nullptr && facts->no_media[i].empty();
+    const bool told = why != nullptr && why->is_string();
+    facts->no_media[i] = told ? why->as_string() : reason;
+    facts->takes_media[i] = !facts->media_socket.empty() && told && facts->no_media[i].empty();
   }
 }
 
