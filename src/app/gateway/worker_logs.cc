@@ -74,8 +74,8 @@ bool WorkerLogs::Read(Source& source) {
   char block[4096];
   const ssize_t size = read(source.fd, block, sizeof(block));
   if (size < 0 && errno == EINTR) return true;
-  const bool ended = size <= 0;
-  for (const char c : std::string_view(block, ended ? 0 : static_cast<size_t>(size))) {
+  const bool over = size <= 0;
+  for (const char c : std::string_view(block, over ? 0 : static_cast<size_t>(size))) {
     if (c != '\n' && source.line.size() < kLongestLine) {
       source.line.push_back(c);
       continue;
@@ -84,8 +84,8 @@ bool WorkerLogs::Read(Source& source) {
     source.line.clear();
     if (c != '\n') source.line.push_back(c);
   }
-  if (ended && !source.line.empty()) WriteMarked(source.name, source.line);
-  return !ended;
+  if (over && !source.line.empty()) WriteMarked(source.name, source.line);
+  return !over;
 }
 
 void WorkerLogs::Run() {
