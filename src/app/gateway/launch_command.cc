@@ -11,6 +11,7 @@
 #include "app/gateway/gateway_loop.h"
 #include "app/gateway/launch_options.h"
 #include "app/gateway/worker_processes.h"
+#include "app/options/key_variable.h"
 #include "base/log.h"
 #include "base/log_file.h"
 
@@ -36,7 +37,8 @@ Starts N workers on this machine and a gateway in front of them, and restarts wo
   --router-FLAG VALUE
       A flag of the gateway: portico route --help lists them.
   other flags
-      Passed to the workers unchanged. --api-key is the gateway's too, unless --router-api-key is given.
+      Passed to the workers unchanged. --api-key is also the key that clients send, unless
+      --router-api-key names another one for them.
       For sglang each worker gets a --base-gpu-id of its own: that of the command line, plus --tp-size
       times --pp-size GPUs for each worker before it; for vllm CUDA_VISIBLE_DEVICES likewise. With
       sglang's --smg-grpc-mode (--grpc-mode) they take token ids, and each has two ports in a row. Its
@@ -78,8 +80,14 @@ int LaunchCommand(int argc, char** argv) {
   constexpr std::string_view kPrefix = "router-";
   auto parsed = ParseRouteOptions(options->router, kPrefix);
   if (!parsed.ok()) return Fail(kLaunch, MessageOf(parsed.status()), kUsageError);
-  const RouteOptions& route = parsed->options;
-  const auto level = ParseLogLevel(route.log_level == "warn" ? "warning" : route.log_level);
+  RouteOptions& route = parsed->options;
+  route.starts_workers = true;
+  route.worker_key = options->worker_key;
+  if (route.worker_key.empty() && StartsPortico(*options)) {
+    const Status key = TakeKeyVariable(&route.worker_key);  // as they do
+    if (!key.ok()) return Fail(kLaunch, MessageOf(key), kUsageError);
+  }
+  const auto level = ParseLogLevel(route.log_level);
   if (!level.ok()) return Fail(kLaunch, MessageOf(level.status()), kUsageError);
   InitLog(*level);
   if (!route.log_dir.empty()) {

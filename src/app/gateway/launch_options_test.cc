@@ -10,6 +10,7 @@ namespace portico {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 
 // The words behind "--port PORT".
 std::vector<std::string> SglangWords(std::vector<std::string> flags, int rank) {
@@ -146,12 +147,23 @@ TEST(LaunchOptionsTest, TheWorkersKeyIsTheGatewaysToo) {
        {std::vector<std::string>{"--api-key", "k"}, std::vector<std::string>{"--api-key=k"}}) {
     const auto options = ParseLaunchOptions(words);
     ASSERT_TRUE(options.ok());
-    EXPECT_THAT(options->passed_on, ElementsAre("--api-key", "k"));
-    EXPECT_THAT(options->router, ElementsAre("--router-api-key", "k"));
+    EXPECT_EQ(options->worker_key, "k");
+    EXPECT_THAT(options->passed_on, ElementsAreArray(words));
+    EXPECT_THAT(options->router, ElementsAre("--router-api-key=k"));
   }
   const auto own = ParseLaunchOptions({"--api-key", "k", "--router-api-key", "other"});
   ASSERT_TRUE(own.ok());
+  EXPECT_EQ(own->worker_key, "k");
   EXPECT_THAT(own->router, ElementsAre("--router-api-key", "other"));
+  EXPECT_FALSE(ParseLaunchOptions({"--api-key", "k\n"}).ok());
+}
+
+// Python's argparse takes a word that begins with `-` for a flag, not for the value of the word before it.
+TEST(LaunchOptionsTest, AKeyThatBeginsWithADashStaysBehindItsFlag) {
+  const auto options = ParseLaunchOptions({"--api-key=-abc"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_THAT(options->passed_on, ElementsAre("--api-key=-abc"));
+  EXPECT_THAT(options->router, ElementsAre("--router-api-key=-abc"));
 }
 
 }  // namespace
