@@ -23,6 +23,8 @@ def test_launch_starts_workers_restarts_them_and_ends_them():
         launch.wait_ready("/readiness")
         wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
         assert len(workers()) == 2
+        # They were unhealthy in the log before they had been started.
+        assert " is unhealthy" not in launch.output() and " is out" not in launch.output()
         pid = int(re.search(r"worker 0 on port \d+ started: process (\d+)", launch.output())[1])
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: "it starts again" in launch.output(), launch.output)
@@ -137,5 +139,25 @@ def test_launch_reads_the_gateways_file_again(tmp_path):
         assert workers["stats"]["policy"] == "least_load"
         assert [worker["id"] for worker in workers["workers"]] == ["w1"], "the worker stays"
         assert launch.end() == 0, launch.output()
+    finally:
+        launch.kill()
+
+
+def test_clients_and_workers_may_have_different_keys():
+    """The gateway sent its own key to workers that wanted theirs: every request was a 401."""
+    launch = Process("launch", "--engine", "mock", "--api-key=-w", "--router-api-key", "g", "--router-prometheus-port", "0",
+                     "--router-dp-worker-base-port", str(free_port()))
+
+    def status(key):
+        body = {"model": "mock", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
+        return requests.post(launch.url + "/v1/chat/completions", json=body, headers={"authorization": f"Bearer {key}"},
+                             timeout=60).status_code
+
+    try:
+        launch.wait_ready("/readiness")
+        assert [status("g"), status("-w")] == [200, 401]
+        launch.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "reload:" in launch.output(), launch.output)
+        assert status("g") == 200
     finally:
         launch.kill()
