@@ -31,4 +31,9 @@ Status CheckApiKey(std::string_view authorization, const std::string& api_key) {
                "invalid_api_key");
 }
 
+Status CheckApiKey(const net::HttpRequest& request, const std::string& api_key) {
+  if (!api_key.empty() && SameKey(request.Header("x-api-key"), api_key)) return OkStatus();
+  return CheckApiKey(request.Header("authorization"), api_key);
+}
+
 }  // namespace portico::api

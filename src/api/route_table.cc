@@ -27,8 +27,9 @@ HttpResponse Preflight(const HttpRequest& request, const ApiContext& api,
   HttpResponse response = Head(request, api, 204, "");
   response.headers.emplace_back("access-control-allow-methods", methods);
   std::string_view asked = request.Header("access-control-request-headers");
-  response.headers.emplace_back("access-control-allow-headers",
-                                asked.empty() ? "authorization, content-type" : std::string(asked));
+  response.headers.emplace_back(
+      "access-control-allow-headers",
+      asked.empty() ? "authorization, content-type, x-api-key" : std::string(asked));
   response.headers.emplace_back("access-control-max-age", "600");
   return response;
 }
@@ -154,8 +155,7 @@ std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContex
   head.route = route;
   if (route->access != Access::kOpen) {
     const Status key =
-        CheckApiKey(head.Header("authorization"),
-                    route->access == Access::kAdmin ? api.operator_key() : api.api_key);
+        CheckApiKey(head, route->access == Access::kAdmin ? api.operator_key() : api.api_key);
     if (!key.ok()) return ErrorResponse(head, api, key);
   }
   const std::string_view type = head.Header("content-type");
