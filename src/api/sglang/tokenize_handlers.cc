@@ -55,7 +55,8 @@ struct TokenizeApi : TextApi {
       PORTICO_RETURN_IF_ERROR(EncodeText(*model, prompt, request.add_special_tokens, context.gate,
                                          &tokens.emplace_back()));
     }
-    return sglang::TokenizeBody(tokens, request.is_list, model->engine->info().context_length);
+    return sglang::TokenizeBody(tokens, request.is_list, model->engine->info().context_length,
+                                request.return_token_strs ? model->tokenizer.get() : nullptr);
   }
 };
 
