@@ -66,7 +66,7 @@ class Fitting {
       }
       PORTICO_RETURN_IF_ERROR(FitContent(i, kind, before));
       if (kind == Kind::kCall) PORTICO_RETURN_IF_ERROR(FitCalls(i));
-      if (kind == Kind::kTool) FitName(i);
+      if (kind == Kind::kTool) FitResult(i);
       before = SpeakerAfter(kind, before);
     }
     SplitCalls();
@@ -321,18 +321,21 @@ class Fitting {
     }
   }
 
-  void FitName(size_t at) {
-    if (!facts_.tool_needs_name || caller_ == kNone) return;
+  // A result may lack the call's id, as SGLang and vLLM let it, and templates that show it would show "None".
+  void FitResult(size_t at) {
+    if (caller_ == kNone) return;
     Json& result = messages_[at];
-    if (result.Find("name") != nullptr) return;
     const std::string id = result.GetString("tool_call_id");
     const JsonArray& calls = messages_[caller_].Find("tool_calls")->as_array();
-    for (const Json& call : calls) {
-      if (calls.size() > 1 && call.GetString("id") != id) continue;
-      const Json* function = call.Find("function");
-      if (function != nullptr) result.Set("name", function->GetString("name"));
-      return;
-    }
+    const auto call = std::find_if(calls.begin(), calls.end(), [&](const Json& one) {
+      return calls.size() == 1 || one.GetString("id") == id;
+    });
+    if (call == calls.end()) return;
+    const std::string own = call->GetString("id");
+    if (calls.size() == 1 && id.empty() && !own.empty()) result.Set("tool_call_id", own);
+    const Json* function = call->Find("function");
+    if (!facts_.tool_needs_name || result.Find("name") != nullptr || function == nullptr) return;
+    result.Set("name", function->GetString("name"));
   }
 
   // The text, and what was thought before it, become a message before the calls'.
