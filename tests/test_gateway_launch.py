@@ -28,6 +28,8 @@ def test_launch_starts_workers_restarts_them_and_ends_them():
         pid = int(re.search(r"worker 0 on port \d+ started: process (\d+)", launch.output())[1])
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: "it starts again" in launch.output(), launch.output)
+        # Without requests it counted as healthy until its next probe, a minute later.
+        assert " is out" in launch.output()
         wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
         urls = [worker["url"] for worker in workers()]
         assert launch.end() == 0, launch.output()

@@ -109,13 +109,22 @@ void SayProgress(GatewayService& service, bool discovers, TimePoint started, Tim
           why ? MessageOf(ready) : std::string_view());
 }
 
+// A worker that has no requests would count as healthy until its next probe.
+void NoteEnded(const std::string& url, router::Gateway& gateway) {
+  const router::WorkerSetPtr set = gateway.workers().set();
+  for (const router::WorkerPtr& worker : set->workers()) {
+    const bool was_up = worker->health() != router::Health::kUnknown;
+    if (was_up && router::ServerUrl(worker->spec()) == url) gateway.NoteLost(*worker, false);
+  }
+}
+
 }  // namespace
 
 Status RunGateway(const RouteOptions& options, const std::vector<std::string>* words,
-                  std::string_view prefix, const sigset_t& signals,
-                  const std::function<Status()>& tick) {
+                  std::string_view prefix, const sigset_t& signals, WorkerProcesses* processes) {
   auto service_options = ServiceOptionsOf(options);
   if (!service_options.ok()) return service_options.status();
+  service_options->gateway.health.starts_workers = processes != nullptr;
   const auto workers = WorkersOf(options);
   if (!workers.ok()) return workers.status();
   auto service = GatewayService::Start(*std::move(service_options));
@@ -146,7 +155,10 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
     const int signal = sigtimedwait(&signals, nullptr, &kLook);
     if (signal == SIGINT || signal == SIGTERM || (signal == SIGHUP && words == nullptr)) break;
     if (signal == SIGHUP) Reload(options, *words, prefix, **service);
-    if (tick) PORTICO_RETURN_IF_ERROR(tick());
+    if (processes != nullptr) {
+      PORTICO_RETURN_IF_ERROR(
+          processes->Tick([&](const std::string& url) { NoteEnded(url, (*service)->gateway()); }));
+    }
     if (!ready) ready = SayReady(options, **service);
     if (!ready) SayProgress(**service, discovers, started, &progress);
     if (!ready && !workers->empty() && patience > Duration::zero() &&

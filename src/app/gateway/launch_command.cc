@@ -71,8 +71,9 @@ int LaunchCommand(int argc, char** argv) {
     commands.push_back(LaunchedWorker(*options, rank, *port));
     if (commands.back().words.empty())
       return Fail(kLaunch, "--worker-command is empty", kUsageError);
-    options->router.push_back("--router-worker-urls");
-    options->router.push_back(fmt::format("{}://127.0.0.1:{}", tokens ? "grpc" : "http", *port));
+    WorkerCommand& command = commands.back();
+    command.url = fmt::format("{}://127.0.0.1:{}", tokens ? "grpc" : "http", *port);
+    options->router.insert(options->router.end(), {"--router-worker-urls", command.url});
     next = *port + ports;
   }
   options->router.insert(options->router.end(),
@@ -81,7 +82,6 @@ int LaunchCommand(int argc, char** argv) {
   auto parsed = ParseRouteOptions(options->router, kPrefix);
   if (!parsed.ok()) return Fail(kLaunch, MessageOf(parsed.status()), kUsageError);
   RouteOptions& route = parsed->options;
-  route.starts_workers = true;
   route.worker_key = options->worker_key;
   if (route.worker_key.empty() && StartsPortico(*options)) {
     const Status key = TakeKeyVariable(&route.worker_key);  // as they do
@@ -97,8 +97,7 @@ int LaunchCommand(int argc, char** argv) {
   RaiseFileLimit();
   const sigset_t signals = BlockSignals({SIGHUP, SIGUSR1});
   WorkerProcesses workers(std::move(commands));
-  const Status ran =
-      RunGateway(route, &options->router, kPrefix, signals, [&workers] { return workers.Tick(); });
+  const Status ran = RunGateway(route, &options->router, kPrefix, signals, &workers);
   LogInfo("stopping the workers");
   workers.Stop(kPatience);
   if (ran.ok()) return 0;

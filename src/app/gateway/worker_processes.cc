@@ -146,7 +146,7 @@ Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
   return OkStatus();
 }
 
-Status WorkerProcesses::Tick() {
+Status WorkerProcesses::Tick(absl::FunctionRef<void(const std::string& url)> on_end) {
   for (Worker& worker : workers_) {
     int status = 0;
     if (worker.pid > 0 && HasEnded(worker.pid)) {
@@ -155,6 +155,7 @@ Status WorkerProcesses::Tick() {
       if (!worker.command.log_mark.empty()) {
         logs_.WaitForEnd(worker.command.log_mark, kLastWords);  // why it has ended
       }
+      on_end(worker.command.url);
       PORTICO_RETURN_IF_ERROR(NoteDeath(worker, status));
     }
     if (worker.pid < 0 && Clock::now() >= worker.due) PORTICO_RETURN_IF_ERROR(Start(worker));

@@ -160,9 +160,8 @@ struct RouteOptions {
   std::string log_dir;
 
   // Not of the table:
-  std::string server_note;      // GatewayServiceOptions
-  bool starts_workers = false;  // router::HealthOptions
-  std::string worker_key;       // of the workers that launch starts; empty: the gateway's
+  std::string server_note;  // GatewayServiceOptions
+  std::string worker_key;   // of the workers that launch starts; empty: the gateway's
 };
 
 struct ParsedRouteOptions {

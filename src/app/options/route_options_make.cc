@@ -196,8 +196,7 @@ void SetFailureRules(const RouteOptions& options, router::GatewayOptions* gatewa
       .interval = FromSeconds(options.health_check_interval_secs),
       .down_interval = std::chrono::milliseconds(options.worker_down_check_interval_ms),
       .path = options.health_check_endpoint,
-      .stall_timeout = FromSeconds(options.worker_stall_timeout_secs),
-      .starts_workers = options.starts_workers};
+      .stall_timeout = FromSeconds(options.worker_stall_timeout_secs)};
   gateway->load_interval = options.disable_load_monitoring
                                ? Duration::zero()
                                : FromSeconds(options.load_monitor_interval);
