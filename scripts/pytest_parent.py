@@ -15,7 +15,7 @@ import socket
 import sys
 
 # None of them starts a thread when it is imported, which a fork would lose.
-MODULES = ("_pytest.assertion.rewrite _pytest.python _pytest.fixtures _pytest.junitxml _pytest.pastebin _pytest.doctest asyncio "
+MODULES = ("pytest _pytest.assertion.rewrite _pytest.python _pytest.fixtures _pytest.junitxml _pytest.pastebin _pytest.doctest asyncio "
            "concurrent.futures.thread http.server requests openai grpc grpc.aio google.protobuf.descriptor_pb2 google.protobuf.json_format "
            "jsonschema msgspec websockets.sync.client zmq wave ssl subprocess")
 
