@@ -151,7 +151,7 @@ def test_clients_and_workers_may_have_different_keys():
                      "--router-dp-worker-base-port", str(free_port()))
 
     def status(key):
-        body = {"model": "mock", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
+        body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
         return requests.post(launch.url + "/v1/chat/completions", json=body, headers={"authorization": f"Bearer {key}"},
                              timeout=60).status_code
 

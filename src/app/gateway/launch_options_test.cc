@@ -116,7 +116,7 @@ TEST(LaunchOptionsTest, ABaseGpuIdIsThatOfTheFirstWorker) {
   EXPECT_THAT(SglangWords({"--base-gpu-id", "2", "--tp", "2"}, 0),
               ElementsAre("--base-gpu-id", "2", "--tp", "2"));
   EXPECT_THAT(SglangWords({"--base-gpu-id=2", "--tp=2"}, 1),
-              ElementsAre("--base-gpu-id", "4", "--tp", "2"));
+              ElementsAre("--base-gpu-id", "4", "--tp=2"));
   EXPECT_THAT(SglangWords({"--gpu-id-step", "2", "--tp", "2"}, 1),
               ElementsAre("--base-gpu-id", "4", "--gpu-id-step", "2", "--tp", "2"));
   EXPECT_FALSE(ParseLaunchOptions({"--base-gpu-id", "-1"}).ok());
