@@ -120,7 +120,7 @@ TEST(DecodeGenerate, MediaComeAloneInAListOrOncePerPrompt) {
   EXPECT_EQ(urls(R"({"image_data":["x",["y","z"],null],"text":["a","b","c"]})"),
             "0=x() 1=y() 1=z() ");
   EXPECT_EQ(urls(R"({"image_data":"x","audio_data":["y",{"url":"z"}],"text":"a"})"),
-            "0=x() audio0=y() audio0=z() ");
+            "audio0=y() audio0=z() 0=x() ");  // the fields in the order of their names
   EXPECT_EQ(urls(R"({"video_data":["x",{"url":"y"}],"text":"a"})"), "video0=x() video0=y() ");
   EXPECT_EQ(urls(R"({"audio_data":[null,"y"],"image_data":["x",null],"text":["a","b"]})"),
             "0=x() audio1=y() ");
