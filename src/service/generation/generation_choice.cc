@@ -12,6 +12,19 @@ namespace {
 // Of the sink: a call with its encoder.
 constexpr size_t kSinkBytes = 320;
 
+// For the next token: of what a token's delta may have, its sink has taken some or nothing.
+void Clear(TextDelta* delta) {
+  delta->text.clear();
+  delta->reasoning.clear();
+  delta->calls.clear();
+  delta->parsed = false;
+  delta->tokens.clear();
+  delta->logprobs.clear();
+  delta->more_at_once = false;
+  delta->error = OkStatus();
+  delta->extras = nullptr;
+}
+
 }  // namespace
 
 Generation::Choice::Choice(Generation& owner, int32_t prompt_index, int32_t choice_index)
@@ -62,9 +75,9 @@ void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
 
   const bool ends = delta.finish != FinishReason::kNone;
   std::unique_ptr<DeltaExtras> extras = std::move(delta.extras);
+  TextDelta text;
   for (size_t i = 0; i < delta.tokens.size(); ++i) {
     ++usage.completion_tokens;
-    TextDelta text;
     text.extras = std::move(extras);
     if (Decode(delta, i, &text)) {
       text.matched_stop.text = stops_->matched();
@@ -82,9 +95,9 @@ void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
       events::Record(events::Event::kDetokenizeEnd, profiled, events::kFrontend);
     }
     sink_->OnDelta(std::move(text));
+    Clear(&text);
   }
   if (!ends) return;
-  TextDelta text;
   text.index = index;
   text.extras = std::move(extras);
   text.error = std::move(delta.error);
@@ -139,8 +152,10 @@ bool Generation::Choice::DecodeParsed(TokenId token, bool ends_stream, TextDelta
     stopped = LookForStops(token, ends_stream, &text);
     parsed_->Feed(text, out);
   } else {
+    decoder_.Push(token, &out->text);
+    if (parsed_->IsPlain(out->text)) return false;
     scratch_.clear();
-    decoder_.Push(token, &scratch_);
+    scratch_.swap(out->text);
     if (parsed_->marked_by_tokens()) {
       parsed_->FeedToken(token, scratch_, owner_.model_.tokenizer->IdToToken(token), out);
     } else {
