@@ -52,8 +52,9 @@ std::string MediaType(std::string_view header) {
 
 bool Takes(BodyType body, std::string_view header) {
   if (body == BodyType::kNone || header.empty()) return true;
-  const std::string type = MediaType(header);
-  return type == (body == BodyType::kJson ? "application/json" : "multipart/form-data");
+  const std::string_view wanted =
+      body == BodyType::kJson ? "application/json" : "multipart/form-data";
+  return header == wanted || MediaType(header) == wanted;
 }
 
 std::string WrongType(BodyType body, std::string_view header) {
@@ -138,7 +139,10 @@ std::vector<const Route*> RouteTable::Find(std::string_view path) const {
 std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContext& api) const {
   const Route* route = nullptr;
   std::string methods;
-  for (const Route* candidate : Find(head.path)) {
+  const auto exact = exact_.find(absl::string_view(head.path.data(), head.path.size()));
+  const std::vector<const Route*> below =
+      exact == exact_.end() ? Find(head.path) : std::vector<const Route*>();
+  for (const Route* candidate : exact == exact_.end() ? below : exact->second) {
     const bool as_get = head.method == "HEAD" && candidate->method == "GET";
     if (candidate->method == head.method || as_get) route = candidate;
     if (!methods.empty()) methods += ", ";

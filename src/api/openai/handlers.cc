@@ -73,7 +73,7 @@ struct TextApi {
     return planned;
   }
 
-  static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
+  static void Answer(ExchangePtr exchange, ShardContext& shard, Planned&& planned) {
     const ServingModel& model = *planned.model;
     GenerationPlan& plan = planned.plan;
     plan.options.reasoning_field = shard.api.reasoning_field;

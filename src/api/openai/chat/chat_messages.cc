@@ -20,6 +20,9 @@ bool IsOneOf(std::string_view text, const List& list) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
+// Of each message, and nearly always for nothing: fmt takes ten times as long.
+std::string MessagePlace(size_t message) { return "messages[" + std::to_string(message) + "]"; }
+
 Status Wrong(const std::string& place, std::string_view complaint) {
   return InvalidArgument("messages", fmt::format("{} {}", place, complaint));
 }
@@ -274,8 +277,7 @@ Status NormalizeMessages(Json* messages, std::vector<MediaItem>* media) {
   if (!messages->is_array()) return Wrong("messages", "must be a list of messages");
   if (messages->as_array().empty()) return Wrong("messages", "must not be empty");
   for (size_t i = 0; i < messages->as_array().size(); ++i) {
-    PORTICO_RETURN_IF_ERROR(
-        NormalizeMessage(&messages->as_array()[i], fmt::format("messages[{}]", i), media));
+    PORTICO_RETURN_IF_ERROR(NormalizeMessage(&messages->as_array()[i], MessagePlace(i), media));
   }
   return OkStatus();
 }
