@@ -9,15 +9,18 @@ Requests come over a Unix socket, one after the other on each connection:
        the prompt's tokens with the places of the media, 8 bytes each; mm_inputs in SGLang's own encoding
 
 Each process tells at its start which kinds it reads (`kinds`: the reason why not, or an empty text). What the processor cannot
-read is the request's fault (400). One that takes longer than TIME_LIMIT ends the process, which the launcher starts again:
-threads of decoders cannot be stopped. A file that is small may be huge once it is decoded: where memory ends, this process is
-the one that the kernel ends, not a scheduler.
+read is the request's fault (400): decoders have errors of all types. One that takes longer than TIME_LIMIT gets that answer too,
+and ends the process, which the launcher starts again: threads of decoders cannot be stopped. A file that is small may be huge
+once it is decoded: where memory ends, this process is the one that the kernel ends, not a scheduler. SGLang's processors fork
+pools: each process has a group of its own, which ends with it.
 """
 from __future__ import annotations
 
 import array
 import asyncio
+import contextlib
 import ctypes
+import faulthandler
 import importlib
 import json
 import multiprocessing
@@ -33,6 +36,7 @@ import time
 
 TIME_LIMIT = 60.0
 MOST_HEAD = 64 << 20
+MOST_MADE = 1 << 30
 MOST_ITEMS = 4096
 KINDS = ("image", "video", "audio")
 # FFmpeg opens what such texts name: other files of this machine, and addresses.
@@ -187,24 +191,70 @@ class Processor:
         return array.array("q", [int(i) for i in ids]).tobytes(), encoded
 
 
-def answer(processor, connection) -> None:
-    """One request; EOFError once the other side has gone."""
+def is_ours(error: BaseException) -> bool:
+    """Whether it says nothing of the media: memory, what is not installed, a message that SGLang's scheduler would not read."""
+    if isinstance(error, (ImportError, MemoryError)) or type(error).__module__.partition(".")[0] == "msgspec":
+        return True
+    text = f"{type(error).__name__}: {error}"
+    return any(sign in text for sign in ("OutOfMemoryError", "CUDA out of memory", "CUDA error"))
+
+
+def describe(head: dict) -> str:
+    """For the log."""
+    return ", ".join(f"{item['kind']} of {item['size']} bytes" for item in head["media"][:16])[:1000]
+
+
+def end_group(leader: int) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+class Overdue:
+    """Ends this process when a request takes longer than the limit, unless answered() comes first."""
+
+    def __init__(self, seconds: float, connection, head: dict):
+        self.seconds, self.connection, self.head = seconds, connection, head
+        self.speaks = threading.Lock()  # who holds it answers
+        self.timer = threading.Timer(seconds, self.end)
+        self.timer.daemon = True
+        self.timer.start()
+        # A decoder that keeps the interpreter to itself is ended by a thread that does not need it.
+        faulthandler.dump_traceback_later(seconds + 10, exit=True)
+
+    def answered(self) -> None:
+        self.speaks.acquire()
+        self.timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
+
+    def end(self) -> None:
+        if not self.speaks.acquire(blocking=False):
+            return
+        print(f"a media helper ends: {self.seconds:g} s are not enough to read {describe(self.head)}", flush=True)
+        with contextlib.suppress(OSError):
+            write_reply(self.connection, {"error": f"it takes longer than {self.seconds:g} s", "status": 400})
+        end_group(os.getpid())
+        os._exit(1)
+
+
+def answer(processor, connection, reads) -> None:
+    """One request; EOFError once the other side has gone. `reads` is told what is read."""
     head, files = read_request(connection)
-    overdue = threading.Timer(TIME_LIMIT, lambda: os._exit(1))
-    overdue.daemon = True
-    overdue.start()
+    reads.value = describe(head).encode()
+    overdue = Overdue(getattr(processor, "time_limit", TIME_LIMIT), connection, head)
     try:
         for about, file in zip(head["media"], files):
             check_file(about["kind"], file)
         ids, media = processor(head, files)
+        if len(media) > MOST_MADE:
+            raise ValueError(f"the processor makes {len(media)} bytes of them, and {MOST_MADE} are taken")
     except Exception as error:
-        # As SGLang's own server; a file that no decoder reads is a RuntimeError there.
         text = str(error) or type(error).__name__
-        theirs = isinstance(error, (ValueError, OSError)) or text.startswith("Error while loading data")
-        return write_reply(connection, {"error": text[:1000], "status": 400 if theirs else 500})
-    finally:
-        overdue.cancel()
-    write_reply(connection, {"ids": len(ids), "media": len(media)}, ids, media)
+        reply = {"error": text[:1000], "status": 500 if is_ours(error) else 400}, ()
+    else:
+        reply = {"ids": len(ids), "media": len(media)}, (ids, media)
+    overdue.answered()
+    reads.value = b""
+    write_reply(connection, reply[0], *reply[1])
 
 
 def sglang_processor(server_args):
@@ -228,10 +278,32 @@ def die_first() -> None:
         pass
 
 
-def serve(make_processor, argument, listener, ready, scratch) -> None:
+class Forks:
+    """Processes that the processor forks. They let go of the sockets, whose other side waits for their end."""
+
+    def __init__(self):
+        self.sockets = []
+        self.by_main_thread = False
+        os.register_at_fork(before=self.before, after_in_child=self.in_child)
+
+    def before(self) -> None:
+        self.by_main_thread = threading.current_thread() is threading.main_thread()
+
+    def in_child(self) -> None:
+        for each in self.sockets:
+            each.close()
+        if self.by_main_thread:  # the signal comes when the thread ends
+            end_with_parent()
+
+
+def serve(make_processor, argument, listener, ready, scratch, reads) -> None:
     """The process: `ready` is told its kinds, or why there is no processor. Decoders write their files to the folder `scratch`."""
+    os.setsid()
     end_with_parent()
     die_first()
+    faulthandler.enable()
+    forks = Forks()
+    forks.sockets = [listener]
     tempfile.tempdir = scratch
     try:
         processor = make_processor(argument)
@@ -243,10 +315,11 @@ def serve(make_processor, argument, listener, ready, scratch) -> None:
     ready.close()
     while True:
         connection, _ = listener.accept()
+        forks.sockets = [listener, connection]
         with connection:
             try:
                 while True:
-                    answer(processor, connection)
+                    answer(processor, connection, reads)
             except (EOFError, ConnectionError):
                 pass
 
@@ -266,6 +339,7 @@ class Helpers:
         self.listener.listen(64)
         self.kinds = {}  # once ready: for each kind empty, or why it is not read
         self.processes, self.reports, self.started = [None] * count, [None] * count, [0.0] * count
+        self.reads = [self.context.Array("c", 1024, lock=False) for _ in range(count)]  # while they do, what
         for i in range(count):
             self.start(i)
 
@@ -275,7 +349,7 @@ class Helpers:
         os.makedirs(scratch, 0o700, exist_ok=True)
         self.reports[i], told = self.context.Pipe(duplex=False)
         self.processes[i] = self.context.Process(
-            target=serve, args=(self.make_processor, self.argument, self.listener, told, scratch))
+            target=serve, args=(self.make_processor, self.argument, self.listener, told, scratch, self.reads[i]))
         self.processes[i].start()
         told.close()
         self.started[i] = time.monotonic()
@@ -294,13 +368,20 @@ class Helpers:
     def keep(self) -> None:
         """Starts again what has ended."""
         for i, process in enumerate(self.processes):
-            if process.is_alive() or time.monotonic() - self.started[i] < self.BACKOFF:
+            if process.is_alive():
+                continue
+            end_group(process.pid)
+            if time.monotonic() - self.started[i] < self.BACKOFF:
                 continue
             process.join()
-            print(f"a media helper has ended (exit code {process.exitcode}) and is started again", flush=True)
+            what = self.reads[i].value.decode(errors="replace")
+            self.reads[i].value = b""
+            print(f"a media helper has ended (exit code {process.exitcode}{', while it read ' + what if what else ''}) and is started again",
+                  flush=True)
             self.start(i)
 
     def stop(self) -> None:
         for process in self.processes:
+            end_group(process.pid)
             process.kill()
         self.listener.close()
