@@ -25,6 +25,12 @@ constexpr std::string_view PhraseOf(MediaKind kind) {
   return kPhrases[static_cast<size_t>(kind)];
 }
 
+// No limit of one prompt's items of one kind is higher.
+inline constexpr size_t kMaxMediaOfKind = 1024;
+
+// ReasonOf() an error that concerns what reads media alone: it says nothing of the engine, which takes text as before.
+inline constexpr std::string_view kMediaFailed = "media_failed";
+
 struct MediaItem {
   MediaKind kind = MediaKind::kImage;
   std::string field;                         // of the API, for messages: "image_data"
@@ -43,6 +49,11 @@ struct RequestMedia {
   std::string text;
   // The client named the limit of new tokens, so that it is refused rather than cut once the prompt has grown.
   bool limit_is_asked = false;
+  // Each choice's request has all that an engine makes of the media, together no more than so many bytes.
+  int32_t choices = 1;
+  int64_t max_made_bytes = INT64_MAX;
+  // Counts the bytes of the request that they came with, while anyone has them; null: they are not counted there.
+  std::shared_ptr<void> lease;
 
   // The field that all items came in; empty: there are several.
   std::string_view field() const {
