@@ -88,6 +88,7 @@ MediaRules MediaLimits::RulesOf(MediaKind kind, size_t left) const {
   MediaRules of_kind = rules;
   of_kind.kind = kKinds[static_cast<size_t>(kind)];
   of_kind.max_bytes = std::min(Of(kind).item_bytes, left);
+  of_kind.total_bytes = left < Of(kind).item_bytes ? Of(kind).total_bytes : 0;
   of_kind.timeout = Of(kind).timeout;
   return of_kind;
 }

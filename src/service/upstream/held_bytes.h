@@ -15,29 +15,52 @@ namespace portico {
 class HeldBytes {
  public:
   HeldBytes(std::atomic<size_t>& all, size_t most)
-      : all_(all), most_(most), bytes_(new std::string(), [&all](std::string* bytes) {
-          all.fetch_sub(bytes->size());
-          delete bytes;
-        }) {}
+      : most_(most), held_(std::make_shared<Counted>(all)) {}
 
+  // So many will come: they are counted from here on, and are not moved as they come. False: as Append().
+  bool Reserve(size_t size) {
+    if (!Count(size)) return false;
+    held_->bytes.reserve(size);
+    return true;
+  }
   // False: with these, all would be more than `most`; they are left out.
   bool Append(std::string_view more) {
-    if (all_.fetch_add(more.size()) + more.size() > most_) {
-      all_.fetch_sub(more.size());
-      return false;
-    }
-    bytes_->append(more);
+    if (!Count(size() + more.size())) return false;
+    held_->bytes.append(more);
     return true;
   }
 
-  size_t size() const { return bytes_->size(); }
+  size_t size() const { return held_->bytes.size(); }
   // The last that is asked of this.
-  std::shared_ptr<const std::string> Take() { return std::move(bytes_); }
+  std::shared_ptr<const std::string> Take() {
+    const std::string* bytes = &held_->bytes;
+    return {std::move(held_), bytes};
+  }
 
  private:
-  std::atomic<size_t>& all_;
+  struct Counted {
+    explicit Counted(std::atomic<size_t>& of_all) : all(of_all) {}
+    ~Counted() { all.fetch_sub(counted); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    std::atomic<size_t>& all;
+    size_t counted = 0;
+    std::string bytes;
+  };
+
+  bool Count(size_t size) {
+    if (size <= held_->counted) return true;
+    const size_t more = size - held_->counted;
+    if (held_->all.fetch_add(more) + more > most_) {
+      held_->all.fetch_sub(more);
+      return false;
+    }
+    held_->counted = size;
+    return true;
+  }
+
   const size_t most_;
-  std::shared_ptr<std::string> bytes_;
+  std::shared_ptr<Counted> held_;
 };
 
 }  // namespace portico

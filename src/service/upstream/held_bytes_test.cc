@@ -38,5 +38,22 @@ TEST(HeldBytesTest, NothingIsLeftBehind) {
   EXPECT_EQ(all, 0u);
 }
 
+TEST(HeldBytesTest, WhatIsReservedCountsBeforeItComes) {
+  std::atomic<size_t> all{0};
+  {
+    HeldBytes bytes(all, 10);
+    EXPECT_TRUE(bytes.Reserve(8));
+    EXPECT_EQ(all, 8u);
+    EXPECT_TRUE(bytes.Append("abcd"));
+    EXPECT_EQ(all, 8u);
+    EXPECT_EQ(bytes.size(), 4u);
+    HeldBytes other(all, 10);
+    EXPECT_FALSE(other.Reserve(3));
+    EXPECT_TRUE(bytes.Append("efghij"));
+    EXPECT_EQ(all, 10u);
+  }
+  EXPECT_EQ(all, 0u);
+}
+
 }  // namespace
 }  // namespace portico

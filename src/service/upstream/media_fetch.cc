@@ -44,7 +44,9 @@ Status Refuse(std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message));
 }
 Status TooLarge(const MediaRules& rules) {
-  return Refuse(fmt::format("has more than {} bytes", rules.max_bytes));
+  if (rules.total_bytes == 0) return Refuse(fmt::format("has more than {} bytes", rules.max_bytes));
+  return Refuse(fmt::format("is too large: all of its kind in a prompt have at most {} bytes",
+                            rules.total_bytes));
 }
 Status Full() {
   return Error(StatusCode::kResourceExhausted, "waits for others: too much media is fetched now");
@@ -137,7 +139,8 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
       return Finish(
           Refuse(fmt::format("is not {} according to its content-type", PhraseOf(rules_.kind))));
     }
-    if (head.length > static_cast<int64_t>(rules_.max_bytes)) Finish(TooLarge(rules_));
+    if (head.length > static_cast<int64_t>(rules_.max_bytes)) return Finish(TooLarge(rules_));
+    if (head.length > 0 && !bytes_.Reserve(static_cast<size_t>(head.length))) Finish(Full());
   }
 
   void Follow(const std::string& location) {
@@ -212,6 +215,7 @@ StatusOr<MediaFetch::Bytes> ReadBelow(const MediaRules& rules, const std::string
   if (!IsBelow(opened, folder) || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) return no_file;
   if (about.st_size > static_cast<off_t>(rules.max_bytes)) return TooLarge(rules);
   HeldBytes bytes(held_bytes, MediaFetch::kMostHeldBytes);
+  if (!bytes.Reserve(static_cast<size_t>(about.st_size))) return Full();
   std::vector<char> block(size_t{1} << 20);
   while (bytes.size() < rules.max_bytes) {
     const ssize_t more =

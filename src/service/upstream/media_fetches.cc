@@ -19,12 +19,15 @@ std::unique_ptr<MediaFetches> MediaFetches::Start(net::Shard& shard, CpuPool& po
 MediaFetches::MediaFetches(net::Shard& shard, CpuPool& pool, MediaLimits limits, const List& wanted,
                            Done done)
     : shard_(shard), pool_(pool), limits_(std::move(limits)), done_(std::move(done)) {
-  for (const auto& media : wanted) {
-    made_.push_back(*media);
-    for (const MediaItem& item : media->items) {
-      if (item.bytes != nullptr) totals_[static_cast<size_t>(item.kind)] += item.bytes->size();
-    }
+  for (const auto& media : wanted) made_.push_back(*media);
+}
+
+size_t MediaFetches::Left(MediaKind kind) const {
+  size_t left = limits_.Of(kind).total_bytes;
+  for (const MediaItem& item : made_[prompt_].items) {
+    if (item.kind == kind && item.bytes != nullptr) left -= std::min(left, item.bytes->size());
   }
+  return left;
 }
 
 void MediaFetches::Next() {
@@ -43,9 +46,7 @@ void MediaFetches::Next() {
     return Finish(std::move(list));
   }
   const MediaItem& item = made_[prompt_].items[item_];
-  const size_t most = limits_.Of(item.kind).total_bytes;
-  const size_t left = most - std::min(totals_[static_cast<size_t>(item.kind)], most);
-  rules_ = limits_.RulesOf(item.kind, left);
+  rules_ = limits_.RulesOf(item.kind, Left(item.kind));
   auto url = ReadMediaUrl(rules_, item.url);
   if (!url.ok()) return OnFetched(url.status());
   fetch_ = MediaFetch::Start(shard_, pool_, rules_, *std::move(url),
@@ -58,7 +59,6 @@ void MediaFetches::OnFetched(StatusOr<MediaFetch::Bytes> bytes) {
     return Finish(Error(bytes.status().code(),
                         fmt::format("{} {}", item.place, MessageOf(bytes.status())), item.field));
   }
-  totals_[static_cast<size_t>(item.kind)] += (*bytes)->size();
   item.bytes = *std::move(bytes);
   item.url.clear();
   Next();

@@ -20,6 +20,7 @@ struct MediaRules {
   std::vector<std::string> domains;
   std::string local_folder;  // files below it; empty: none
   size_t max_bytes = size_t{10} << 20;
+  size_t total_bytes = 0;  // of which max_bytes are left; 0: they are the file's own bound
   Duration timeout = std::chrono::seconds(20);
   int max_redirects = 3;
 };
