@@ -163,6 +163,7 @@ Status Generation::SubmitAll() {
       ++running_;
     }
   }
+  plan_.extras = nullptr;  // media are large, and the engine needs them only until it has read them
   return OkStatus();
 }
 
