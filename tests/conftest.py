@@ -49,7 +49,7 @@ def wait_until(true, what):
     while not true():
         waited = time.time() - began
         assert waited < WAIT_SECONDS, what() if callable(what) else what
-        time.sleep(min(max(0.02, waited / 20), 0.2))  # what takes long is not asked for all of the time
+        time.sleep(min(max(0.02, waited / 20), 0.1))  # what takes long is not asked for all of the time
 
 
 def status_of(port, path="/health", timeout=60):
