@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "net/zmq/zmq_library.h"
@@ -209,6 +210,28 @@ bool ZmqSocket::HasMore() const {
 
 bool ZmqSocket::Send(std::string_view frame) {
   return Zmq().send(socket_, frame.data(), frame.size(), ZMQ_DONTWAIT) >= 0;
+}
+
+bool ZmqSocket::SendOwned(std::string* frame, std::shared_ptr<void>* held) {
+  struct Owned {
+    std::string frame;
+    std::shared_ptr<void> held;
+  };
+  auto owned = std::make_unique<Owned>(Owned{std::move(*frame), std::move(*held)});
+  Owned* const raw = owned.get();
+  const auto free = [](void*, void* hint) { delete static_cast<Owned*>(hint); };
+  zmq_msg_t message;
+  if (Zmq().msg_init_data(&message, raw->frame.data(), raw->frame.size(), free, raw) == 0) {
+    owned.release();  // the message's
+    if (Zmq().msg_send(&message, socket_, ZMQ_DONTWAIT) >= 0) return true;
+    *frame = std::move(raw->frame);
+    *held = std::move(raw->held);
+    Zmq().msg_close(&message);
+    return false;
+  }
+  *frame = std::move(raw->frame);
+  *held = std::move(raw->held);
+  return false;
 }
 
 bool ZmqSocket::SendParts(const std::vector<std::string_view>& parts) {
