@@ -311,7 +311,8 @@ def test_the_death_of_a_helper_ends_its_request_alone(server):
     left = pathlib.Path(words[words.index("--ipc-dir") + 1]) / "media-0/video.mp4"
     left.write_bytes(b"of a decoder")
     answer = generate(server, input_ids=[514], image_data=image(b"DIE"), sampling_params=GREEDY)
-    assert answer.status_code == 503 and "try again" in answer.text
+    # Not 503: clients would ask again, and each time a helper would end.
+    assert answer.status_code == 400 and "has ended at them" in answer.text and json.loads(answer.text)["error"]["param"] == "image_data"
     answer = generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY)
     assert answer.status_code == 200, answer.text
     assert not left.exists()
