@@ -26,6 +26,7 @@ struct MediaField {
 constexpr MediaField kMediaFields[] = {{"image_data", MediaKind::kImage},
                                        {"video_data", MediaKind::kVideo},
                                        {"audio_data", MediaKind::kAudio}};
+constexpr size_t kMaxMediaOfBatch = 4 * kMaxNativePrompts;
 constexpr std::string_view kRoom = "bootstrap_room";
 
 // One value, or one for each prompt. Longer lists are refused before they are read: an empty object of three bytes would
@@ -249,6 +250,12 @@ Status ReadMediaField(const MediaField& field, Element value, Request* request) 
     return InvalidArgument(name, fmt::format("{} must be a list with one value a prompt: {}", name,
                                              request->prompts.size()));
   }
+  size_t items = 0;
+  for (Element item : list) {
+    simdjson::dom::array several;
+    items += item.get(several) ? 1 : several.size();
+  }
+  PORTICO_RETURN_IF_ERROR(CheckMembers(name, items, kMaxMediaOfBatch, "items"));
   GiveEachPromptItsExtras(request);
   size_t i = 0;
   for (Element item : list) {

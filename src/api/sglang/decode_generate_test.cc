@@ -430,5 +430,27 @@ TEST(DecodeGenerate, WhatCannotBeOutlinedIsLeftToTheReader) {
   }
 }
 
+// Bodies of 64 MiB with the shortest texts became gigabytes of items before anybody counted them.
+TEST(DecodeGenerate, MediaAreCountedBeforeTheyAreRead) {
+  const auto list = [](size_t count) {
+    std::string items = "[";
+    for (size_t i = 0; i < count; ++i) items += i == 0 ? R"("x")" : R"(,"x")";
+    return items + "]";
+  };
+  const auto one = [&](size_t count) {
+    return FieldAtFault(fmt::format(R"({{"text":"a","image_data":{}}})", list(count)));
+  };
+  EXPECT_EQ(one(1024), "nothing");
+  EXPECT_EQ(one(1025), "image_data");
+  std::string texts = "[";
+  std::string media = "[";
+  for (int i = 0; i < 17; ++i) {
+    texts += i == 0 ? R"("a")" : R"(,"a")";
+    media += (i == 0 ? "" : ",") + list(1000);
+  }
+  EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":{}],"video_data":{}]}})", texts, media)),
+            "video_data");
+}
+
 }  // namespace
 }  // namespace portico::api::sglang

@@ -46,6 +46,8 @@ Status ReadMediaData(MediaKind kind, std::string_view name, Element value,
   if (value.get(list)) {
     PORTICO_RETURN_IF_ERROR(ReadItem(kind, name, value, &items));
   } else {
+    // Before they are read: a text of three bytes would become hundreds.
+    PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxMediaOfKind, "items"));
     for (Element item : list) {
       if (item.is_null()) continue;
       PORTICO_RETURN_IF_ERROR(ReadItem(kind, name, item, &items));

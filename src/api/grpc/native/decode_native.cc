@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/common/constraint_fields.h"
+#include "api/common/field_reader.h"
 #include "api/grpc/field_checks.h"
 
 namespace portico::api::rpc {
@@ -110,9 +111,11 @@ Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
   return OkStatus();
 }
 
-void AddMediaData(MediaKind kind, const google::protobuf::RepeatedPtrField<std::string>& urls,
-                  NativeGenerateRequest* to) {
-  if (urls.empty()) return;
+Status AddMediaData(MediaKind kind, const google::protobuf::RepeatedPtrField<std::string>& urls,
+                    NativeGenerateRequest* to) {
+  if (urls.empty()) return OkStatus();
+  PORTICO_RETURN_IF_ERROR(CheckMembers(fmt::format("{}_data", NameOf(kind)),
+                                       static_cast<size_t>(urls.size()), kMaxMediaOfKind, "items"));
   std::vector<MediaItem> items;
   for (const std::string& url : urls) {
     MediaItem& item = items.emplace_back();
@@ -123,6 +126,7 @@ void AddMediaData(MediaKind kind, const google::protobuf::RepeatedPtrField<std::
   }
   if (to->extras.values.empty()) to->extras.values.emplace_back();
   AddMedia(std::move(items), &to->extras.values.front());
+  return OkStatus();
 }
 
 // All but the prompt.
@@ -225,9 +229,9 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(pb::GenerateRequest* request) {
   prompt.is_ids = true;
   prompt.ids.assign(request->input_ids().begin(), request->input_ids().end());
   PORTICO_RETURN_IF_ERROR(ReadShared(request, &native));
-  AddMediaData(MediaKind::kImage, request->image_data(), &native);
-  AddMediaData(MediaKind::kVideo, request->video_data(), &native);
-  AddMediaData(MediaKind::kAudio, request->audio_data(), &native);
+  PORTICO_RETURN_IF_ERROR(AddMediaData(MediaKind::kImage, request->image_data(), &native));
+  PORTICO_RETURN_IF_ERROR(AddMediaData(MediaKind::kVideo, request->video_data(), &native));
+  PORTICO_RETURN_IF_ERROR(AddMediaData(MediaKind::kAudio, request->audio_data(), &native));
   return native;
 }
 

@@ -242,5 +242,11 @@ TEST(DecodeNative, ReadsEveryFieldThatItHonours) {
   EXPECT_EQ(options.seed, -1);
 }
 
+TEST(DecodeNative, MediaAreCountedBeforeTheyAreTaken) {
+  pb::GenerateRequest request = IdsRequest();
+  for (int i = 0; i < 1025; ++i) request.add_audio_data();
+  EXPECT_EQ(FieldOf(DecodeGenerate(&request).status()), "audio_data");
+}
+
 }  // namespace
 }  // namespace portico::api::rpc

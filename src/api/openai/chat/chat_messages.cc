@@ -54,9 +54,13 @@ constexpr MediaPart kTakenParts[] = {{"image_url", MediaKind::kImage},
                                      {"video_url", MediaKind::kVideo},
                                      {"audio_url", MediaKind::kAudio}};
 
-void LeaveMark(MediaItem item, Json* part, std::vector<MediaItem>* media) {
+Status LeaveMark(MediaItem item, Json* part, std::vector<MediaItem>* media) {
+  if (media->size() == kMediaKinds * kMaxMediaOfKind) {
+    return Wrong(item.place, fmt::format("is one of more than {} media", media->size()));
+  }
   *part = Json(JsonObject{{"type", std::string(NameOf(item.kind))}});
   media->push_back(std::move(item));
+  return OkStatus();
 }
 
 // {"image_url": {"url": …, "detail": …}}, or the URL without the object around it. Likewise the other kinds, without detail.
@@ -84,8 +88,7 @@ Status TakeMedium(const MediaPart& taken, Json* part, const std::string& place,
     }
   }
   if (item.url.empty()) return Wrong(item.place, "must be a URL, or an object with one");
-  LeaveMark(std::move(item), part, media);
-  return OkStatus();
+  return LeaveMark(std::move(item), part, media);
 }
 
 // {"input_audio": {"data": BASE64, "format": "wav" or "mp3"}}
@@ -107,8 +110,7 @@ Status TakeInputAudio(Json* part, const std::string& place, std::vector<MediaIte
     return Wrong(item.place + ".format", "must be wav or mp3");
   item.url =
       fmt::format("data:audio/{};base64,{}", format == "wav" ? "wav" : "mpeg", data->as_string());
-  LeaveMark(std::move(item), part, media);
-  return OkStatus();
+  return LeaveMark(std::move(item), part, media);
 }
 
 // Checks one part. An assistant's refusal becomes text; its thinking goes to `thinking` and leaves

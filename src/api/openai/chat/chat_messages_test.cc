@@ -175,5 +175,17 @@ TEST(ChatMessages, RefusalsAndThinkingOfAssistantsFindTheirPlace) {
             R"([{"role":"assistant","content":"","reasoning_content":"hm"}])");
 }
 
+TEST(ChatMessages, MediaAreCountedAsTheyAreRead) {
+  const Json part(JsonObject{{"type", "image_url"}, {"image_url", "x"}});
+  const auto read = [&part](size_t count) {
+    Json messages(
+        JsonArray{Json(JsonObject{{"role", "user"}, {"content", Json(JsonArray(count, part))}})});
+    std::vector<MediaItem> media;
+    return NormalizeMessages(&messages, &media);
+  };
+  EXPECT_TRUE(read(3072).ok());
+  EXPECT_EQ(FieldOf(read(3073)), "messages");
+}
+
 }  // namespace
 }  // namespace portico::api::openai
