@@ -221,9 +221,11 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request
   PORTICO_RETURN_IF_ERROR(
       AddAnswer(AnswerCostOf(request.options, engine), engine, "messages", &cost));
   PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, &request, gate));
-  plan.extras = PlaceMedia(std::move(plan.extras), text,
-                           request.options.max_tokens && !model.allow_auto_truncate,
-                           request.options.n, model.max_request_cost);
+  if (plan.extras != nullptr && plan.extras->media != nullptr) {
+    plan.extras = PlaceMedia(std::move(plan.extras), text,
+                             request.options.max_tokens && !model.allow_auto_truncate,
+                             request.options.n, model.max_request_cost);
+  }
   plan.continues_prompt = request.continue_final_message;
   const ReasoningStart start = StartOfReasoning(model.output, request, text);
   plan.output = PlanOutput(model.output, request, start, model.forward_unknown_tools);
