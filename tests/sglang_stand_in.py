@@ -58,6 +58,8 @@ class Processor:
             kind = about["kind"]
             if word == b"DIE":
                 os._exit(1)
+            if word == b"BROKEN":
+                raise RuntimeError("a frame cannot be decoded")
             if word == b"WAIT":
                 while not os.path.exists(count):
                     time.sleep(0.02)

@@ -202,6 +202,23 @@ def test_a_playlist_would_lead_a_decoder_to_other_files(server):
     assert "this is no image" in answer.text
 
 
+def test_media_that_break_their_decoder_leave_every_engine_in_service(start, template):
+    # Each choice counted as a failure of an engine, and sixteen opened its breaker for a minute.
+    pair = start(*flags("--stand-in-sees", portico=(*template, "--sglang-replicas", "2")))
+    answer = generate(pair, input_ids=[514], image_data=image(b"BROKEN"), sampling_params={**GREEDY, "n": 16})
+    assert answer.status_code == 400 and "a frame cannot be decoded" in answer.text
+    for _ in range(4):
+        answer = generate(pair, input_ids=[514], image_data=image(b"DIE"), sampling_params=GREEDY)
+        assert answer.status_code == 400, answer.text
+    for _ in range(4):
+        assert generate(pair, input_ids=[514], sampling_params=GREEDY).status_code == 200
+
+
+def test_a_batch_may_have_many_prompts_with_media(server):
+    batch = generate(server, input_ids=[[514]] * 100, image_data=[image(b"IMAGE 1")] * 100, sampling_params={"max_new_tokens": 1})
+    assert batch.status_code == 200 and len(batch.json()) == 100, batch.text
+
+
 def test_a_file_beyond_the_bound_of_its_kind_is_not_read(server, folder):
     for field, ending, most in (("image_data", "png", 10 << 20), ("video_data", "mp4", 64 << 20), ("audio_data", "wav", 25 << 20)):
         path = folder / f"large.{ending}"
