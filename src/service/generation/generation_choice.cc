@@ -114,11 +114,8 @@ void Generation::Choice::Fail(const Status& error, TimePoint now) {
 
 void Generation::Choice::RecordFirst(size_t tokens) const {
   if (profiled == events::kNoKey) return;
-  const events::Key key = profiled;
-  events::Record(events::Event::kStageStreamChunkReceived, key, events::kFrontend,
-                 {.peer = events::kEngine, .a = 0});
-  events::Record(events::Event::kDetokenizeStart, key, events::kFrontend,
-                 {.a = static_cast<int64_t>(tokens)});
+  events::Record(events::EventGroup::kFrontendReceived, profiled, events::kFrontend,
+                 {.peer = events::kEngine, .a = static_cast<int64_t>(tokens)});
 }
 
 bool Generation::Choice::Decode(const TokenDelta& delta, size_t i, TextDelta* out) {
