@@ -30,7 +30,8 @@ void* AllocateOrThrow(Allocate allocate) {
 }  // namespace
 
 void* operator new(std::size_t size) {
-  if (void* memory = AllocateOrNull(size)) [[likely]]
+  // Of no bytes mimalloc gives memory, too; where a malloc gives none, it is asked for one.
+  if (void* memory = std::malloc(size)) [[likely]]
     return memory;
   return AllocateOrThrow([size] { return AllocateOrNull(size); });
 }

@@ -33,13 +33,15 @@ need_boost=no
 if [ "$group" = build ] && ! ls /usr/include/boost/beast/version.hpp >/dev/null 2>&1; then need_boost=yes; fi
 [ ${#missing[@]} = 0 ] && [ $need_boost = no ] && exit 0
 
+wanted="${missing[*]}"
+[ $need_boost = no ] || wanted="$wanted libboost-dev (1.81 or newer)"
 sudo=''
 if [ "$(id -u)" != 0 ]; then
-  command -v sudo >/dev/null || { echo "[dev] missing packages: ${missing[*]} (install them as root)" >&2; exit 1; }
+  command -v sudo >/dev/null || { echo "[dev] missing packages: $wanted (install them as root)" >&2; exit 1; }
   sudo=sudo
 fi
 export DEBIAN_FRONTEND=noninteractive
-printf '[dev] installing packages (apt): %s\n' "${missing[*]}"
+printf '[dev] installing packages (apt): %s\n' "$wanted"
 # Another installation may be under way: wait for it.
 apt=(apt-get -o DPkg::Lock::Timeout=600)
 $sudo "${apt[@]}" update -qq

@@ -6,7 +6,7 @@ import os
 # reason: names of files without test_ and .py, or file::test.
 EITHER = {
     "it starts no program that is built with a sanitizer": "test_runner",
-    "its servers and requests are those of other files": "docs_commands dev_run grpc_examples",
+    "its servers and requests are those of other files": "docs_commands dev_run grpc_examples install",
     "what computes are PocketSphinx and flite, which are built without a sanitizer": """
         omni::test_what_is_said_is_heard_again_in_every_format
         omni_bars::test_recordings_are_heard_as_by_pocketsphinx_batch

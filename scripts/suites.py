@@ -3,12 +3,16 @@
 A failed test may be run once more (`Suite.again`): alone, after its suite. It is flaky where exactly that test runs and passes. A crash,
 a sanitizer's report, a leak, an error at teardown and an overdue suite are failures at once, and so are more than MAX_AGAIN failures.
 """
+import atexit
+import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -21,8 +25,7 @@ MAX_AGAIN = 5
 SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: ")
 # What a test says of a server that ended by itself: nothing that a second run may hide.
 CRASH = re.compile(r"ended with -?\d+")
-# As -m pytest, and it finds the plugin, without a variable that programs under test would inherit.
-PYTEST = f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+PYTEST_PARENT = ROOT / "scripts/pytest_parent.py"
 
 
 @dataclasses.dataclass
@@ -53,39 +56,88 @@ class Outcome:
         self.cpu += other.cpu
 
 
-def wait(command, environment, output):
-    """(exit status, seconds of CPU). Status None: it was overdue, and is killed with all that it started."""
-    process = subprocess.Popen(list(map(str, command)), cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output,
-                               stderr=subprocess.STDOUT, start_new_session=True)
+@contextlib.contextmanager
+def limit(pid):
+    """Within, `pid` is awaited, whose number stays its own until then: it is killed, with all of its group, where it is overdue. A list,
+    which is not empty where it was."""
     overdue = []
 
     def end():
         overdue.append(True)
-        with_signal(process, signal.SIGTERM)
+        with_signal(pid, signal.SIGTERM)
         time.sleep(5)
-        with_signal(process, signal.SIGKILL)
+        with_signal(pid, signal.SIGKILL)
 
     timer = threading.Timer(LIMIT_S or threading.TIMEOUT_MAX, end)
     timer.daemon = True
     timer.start()
     try:
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its number stays its own until the timer cannot kill it
+        yield overdue
     except BaseException:
-        with_signal(process, signal.SIGKILL)
+        with_signal(pid, signal.SIGKILL)
         raise
     finally:
         timer.cancel()
         timer.join()
+
+
+def wait(command, environment, output):
+    """(exit status, seconds of CPU). Status None: it was overdue, and is killed with all that it started."""
+    process = subprocess.Popen(list(map(str, command)), cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+    with limit(process.pid) as overdue:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return None if overdue else process.returncode, used.ru_utime + used.ru_stime
 
 
-def with_signal(process, number):
+def with_signal(pid, number):
     try:
-        os.killpg(process.pid, number)
+        os.killpg(pid, number)
     except ProcessLookupError:
         pass
+
+
+@functools.cache
+def pytest_parent(python):
+    """The socket of scripts/pytest_parent.py, which runs until this program ends."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen([python, PYTEST_PARENT, str(theirs.fileno())], stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT,
+                                   pass_fds=[theirs.fileno()], start_new_session=True)
+
+    def end():
+        ours.close()
+        process.wait()  # so that its time is counted
+
+    atexit.register(end)
+    return ours
+
+
+PARENT_LOCK = threading.Lock()
+
+
+def wait_pytest(python, arguments, environment):
+    """The same of a pytest. Status -1, too, where nobody knows: its parent has ended."""
+    with PARENT_LOCK:
+        parent = pytest_parent(str(python))
+    ours, theirs = socket.socketpair()
+    with ours, ours.makefile("r", encoding="ascii") as told:
+        with theirs:
+            request = {"arguments": list(map(str, arguments)), "environment": environment, "folder": str(ROOT)}
+            try:
+                socket.send_fds(parent, [json.dumps(request).encode()], [theirs.fileno()])
+            except OSError:
+                return -1, 0
+        pid = told.readline()
+        if not pid:
+            return -1, 0
+        with limit(int(pid)) as overdue:
+            told.readline()
+        ours.sendall(b"\n")
+        status, cpu = (told.readline() or "-1 0").split()
+    return None if overdue else int(status), float(cpu)
 
 
 def sanitizer_report(text):
@@ -190,7 +242,7 @@ class Pytest:
                     options = [environment.get(f"{sanitizer}_OPTIONS", ""), f"log_path={folder}/sanitizer"]
                     environment[f"{sanitizer}_OPTIONS"] = ":".join(filter(None, options))
             extra = ["-x"] if os.environ.get("PORTICO_FAIL_FAST") else []
-            status, cpu = wait([self.python, "-c", PYTEST, "-q", "-q", "-p", "outcomes_plugin", *extra, *tests], environment, None)
+            status, cpu = wait_pytest(self.python, ["-q", "-q", "-p", "outcomes_plugin", *extra, *tests], environment)
             outcome = self.read([json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line], status)
             for report in sorted(pathlib.Path(folder).glob("sanitizer.*")):
                 bad = sanitizer_report(report.read_text(errors="replace"))

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 import requests
-from conftest import BINARY, ROOT, free_port, wait_until
+from conftest import BINARY, ROOT, free_port, status_of, wait_until
 
 
 class Process:
@@ -29,9 +29,7 @@ class Process:
                                             stdout=log, stderr=subprocess.STDOUT, cwd="/", env=self.environment)
 
     def answers(self, path="/health"):
-        with contextlib.suppress(requests.RequestException):
-            return requests.get(self.url + path, timeout=5).status_code == 200
-        return False
+        return status_of(self.port, path, timeout=5) == 200
 
     def wait_ready(self, path="/health"):
         wait_until(lambda: self.answers(path), lambda: f"{self.command} is not ready: {self.output()}")

@@ -7,6 +7,7 @@ does, with msgspec; like SGLang it dies of a frame that it cannot read. The mode
 """
 import argparse
 import array
+import collections
 import json
 import math
 import os
@@ -36,33 +37,50 @@ PICKLE_OF_NONE = b"\x80\x04N."
 
 
 class Processor:
-    """An image is b"IMAGE 3": so many places of its own before the prompt; b"WAIT /file" is one place, and there once the
-    file is. Others are faults on purpose."""
+    """An image is b"IMAGE 3": so many places of its own before the prompt, 601 for the first, 602 for the second. Likewise a
+    video, b"VIDEO 3" and 701, and audio, b"AUDIO 3" and 801; b"WAIT /file" is one place, and there once the file is. Others are
+    faults on purpose."""
 
-    def __init__(self, manifest):
+    def __init__(self, argument):
+        manifest, deaf = argument
         self.wire = Wire(json.loads((HERE / f"sglang/{manifest}").read_text()))
+        self.kinds = {"image": "", "video": deaf, "audio": deaf}
 
-    def __call__(self, head, images):
-        text = head["text"]
-        if text is not None and text.count("<image>") != len(images):
-            raise ValueError(f"the prompt has {text.count('<image>')} marks for {len(images)} images")
-        ids, items = [], []
-        for image in images:
-            word, _, count = image.partition(b" ")
+    def __call__(self, head, files):
+        text, kinds = head["text"], [item["kind"] for item in head["media"]]
+        for kind in self.kinds:
+            assert not (self.kinds[kind] and kind in kinds), f"{kind} has been refused"
+            if text is not None and text.count(f"<{kind}>") != kinds.count(kind):
+                raise ValueError(f"the prompt has {text.count(f'<{kind}>')} marks for {kinds.count(kind)} {kind}s")
+        ids, items, seen = [], [], collections.Counter()
+        for about, file in zip(head["media"], files):
+            word, _, count = file.partition(b" ")
+            kind = about["kind"]
             if word == b"DIE":
                 os._exit(1)
+            if word == b"BROKEN":
+                raise RuntimeError("a frame cannot be decoded")
             if word == b"WAIT":
                 while not os.path.exists(count):
                     time.sleep(0.02)
                 count = b"1"
-            elif word != b"IMAGE":
-                raise ValueError("this is no image")
+            elif word != kind.upper().encode():
+                raise ValueError(f"this is no {kind}")
+            modality = sglang_media.KINDS.index(kind) + 1
+            seen[kind] += 1
             items.append(self.wire.structs["MultimodalDataItem"](
-                modality=1, offsets=[(len(ids), len(ids) + int(count) - 1)], model_specific_data={"detail": head["images"][len(items)]["detail"]}))
-            ids += [600 + len(items)] * int(count)
+                modality=modality, offsets=[(len(ids), len(ids) + int(count) - 1)], model_specific_data={"detail": about["detail"]}))
+            ids += [500 + 100 * modality + seen[kind]] * int(count)
         ids += head["ids"]
         media = self.wire.structs["MultimodalProcessorOutput"](mm_items=items, input_ids=ids)
         return array.array("q", ids).tobytes(), self.wire.encoder.encode(media)
+
+
+def places_of(mm_inputs, kind):
+    """How many tokens of the prompt are that kind's."""
+    modality = sglang_media.KINDS.index(kind) + 1
+    items = [item for item in (mm_inputs.mm_items if mm_inputs else ()) if item.modality == modality]
+    return sum(last - first + 1 for item in items for first, last in item.offsets)
 
 
 class Request:
@@ -279,7 +297,8 @@ class Scheduler(Controls):
             prompt_tokens=[len(r.ids) for r in rows], reasoning_tokens=[0] * count,
             completion_tokens=[len(r.output) for r in rows], cached_tokens=[len(r.ids) - 1 for r in rows],
             retraction_counts=[0] * count, dp_ranks=[self.rank] * count, cached_tokens_details=[None] * count,
-            time_stats=self.new("PickleWrapper", data=PICKLE_OF_NONE), image_tokens=[0] * count,
+            time_stats=self.new("PickleWrapper", data=PICKLE_OF_NONE), **{
+                f"{kind}_tokens": [places_of(r.message.mm_inputs, kind) for r in rows] for kind in sglang_media.KINDS},
             weight_versions=[[[self.weight_version, 0, len(r.output)]] if r.finish else None for r in rows])
         if self.args.speculative_num_draft_tokens:  # every other token was a draft
             fields.update(spec_verify_ct=[(len(r.output) + 1) // 2 for r in rows], spec_num_correct_drafts=[len(r.output) // 2 for r in rows],
@@ -379,6 +398,7 @@ def main():
     parser.add_argument("--stand-in-sees", action="store_true")
     parser.add_argument("--stand-in-disproves", help="a message that it reads otherwise")
     parser.add_argument("--stand-in-blind", help="why a model that could see does not")
+    parser.add_argument("--stand-in-deaf", help="why a model that sees takes neither video nor audio")
     args, unknown = parser.parse_known_args([a for a in sys.argv[1:] if a != "--"])
     events = os.fdopen(3, "w") if args.portico else sys.stdout
     os.set_inheritable(events.fileno(), False)
@@ -434,12 +454,12 @@ def main():
         "enable_return_hidden_states": args.enable_return_hidden_states, "disable_radix_cache": args.disable_radix_cache,
         **{name: getattr(args, name) for name in ("enable_priority_scheduling", "enable_custom_logit_processor")},
     }
-    media = types.SimpleNamespace(address="")
+    media = types.SimpleNamespace(address="", kinds={})
     if args.stand_in_sees and args.media_helpers:
-        media = sglang_media.Helpers(args.ipc_dir, args.media_helpers, f"manifest-{args.stand_in_release}.json", Processor)
+        media = sglang_media.Helpers(args.ipc_dir, args.media_helpers, (f"manifest-{args.stand_in_release}.json", args.stand_in_deaf or ""), Processor)
         assert media.wait_ready() is None
         threading.Thread(target=lambda: [media.keep() or time.sleep(0.1) for _ in iter(int, 1)], daemon=True).start()
-    facts["media"] = {"address": media.address, "helpers": args.media_helpers, "reason": args.stand_in_blind or ""}
+    facts["media"] = {"address": media.address, "helpers": args.media_helpers, "reason": args.stand_in_blind or "", "kinds": media.kinds}
     loads = Loads(f"{args.ipc_dir}/loads", args.dp_size) if args.dp_size > 1 else None
     facts["load_snapshot"] = loads.path if loads else ""
     facts["started"] = sglang_attach.started(os.getpid())

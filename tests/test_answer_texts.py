@@ -187,6 +187,16 @@ def test_parts_of_a_character_have_a_key_each(demo):
     assert all(20 <= len(top) <= 21 for top in answer["logprobs"]["top_logprobs"][1:])
 
 
+def test_tokens_are_spelled_as_the_vocabulary_has_them(mistral, reference):
+    """vLLM's return_token_strs was taken, and answered without them."""
+    for prompt in ("Once upon", ["Once upon", ""]):
+        answer = post(mistral, "/tokenize", prompt=prompt, return_token_strs=True)
+        spelled = [[reference.id_to_token(token) for token in tokens]
+                   for tokens in (answer["tokens"] if isinstance(prompt, list) else [answer["tokens"]])]
+        assert answer["token_strs"] == (spelled if isinstance(prompt, list) else spelled[0]) and "\u2581upon" in spelled[0]
+    assert "token_strs" not in post(mistral, "/tokenize", prompt="Once upon")
+
+
 SAMPLING = {"ignore_eos": True, "temperature": 0}
 
 

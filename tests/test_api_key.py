@@ -6,6 +6,7 @@ import subprocess
 import pytest
 import requests
 from conftest import BINARY
+from gateway_fleet import Process
 
 
 @pytest.mark.parametrize("flags,environment", [(["--api-key", ""], {}), (["--api-key="], {}),
@@ -23,6 +24,42 @@ def test_the_key_may_stand_in_the_environment(start, monkeypatch):
     assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
     headers = {"Authorization": "Bearer of-the-environment"}
     assert requests.get(f"{server.url}/v1/models", headers=headers, timeout=60).status_code == 200
+
+
+def test_the_gateways_key_may_stand_in_the_environment():
+    """It was open, though a server with the same variable was not."""
+    gateway = Process("route", "--prometheus-port", "0", environment={"PORTICO_API_KEY": "of-the-environment"})
+    try:
+        gateway.wait_ready()
+        assert requests.get(f"{gateway.url}/workers", timeout=60).status_code == 401
+        headers = {"Authorization": "Bearer of-the-environment"}
+        assert requests.get(f"{gateway.url}/workers", headers=headers, timeout=60).status_code == 200
+    finally:
+        gateway.kill()
+
+
+def test_a_key_is_taken_as_anthropics_clients_send_it(start):
+    """They were answered 401 by a gateway before workers that have their API."""
+    server = start("--engine", "mock", "--api-key", "k", "--admin-api-key", "a")
+    gateway = Process("route", "--prometheus-port", "0", "--worker-urls", server.url, "--api-key", "k")
+    try:
+        gateway.wait_ready("/readiness")
+        for url in (server.url, gateway.url):
+            def status(path="/v1/models", method="GET", **headers):
+                return requests.request(method, url + path, headers={name.replace("_", "-"): key for name, key in headers.items()},
+                                        timeout=60).status_code
+
+            assert [status(x_api_key="k"), status(x_api_key="K"), status()] == [200, 401, 401]
+            # anthropic sends both where its environment has both: one of them is enough.
+            assert status(x_api_key="of-anthropic", Authorization="Bearer k") == 200
+            assert status(x_api_key="k", Authorization="Bearer of-anthropic") == 200
+        assert requests.post(server.url + "/flush_cache", headers={"x-api-key": "k"}, timeout=60).status_code == 401
+        assert requests.post(server.url + "/flush_cache", headers={"x-api-key": "a"}, timeout=60).status_code == 200
+        # What the gateway has judged it does not pass on: the worker gets the gateway's own.
+        answer = requests.post(gateway.url + "/v1/completions", json={"prompt": "a", "max_tokens": 1}, headers={"x-api-key": "k"}, timeout=60)
+        assert answer.status_code == 200, answer.text
+    finally:
+        gateway.kill()
 
 
 def test_what_was_refused_is_counted_by_status(start):

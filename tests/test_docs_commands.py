@@ -18,7 +18,9 @@ PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").gl
 # What does not run here, and why.
 SKIPPED = [
     (r"pip install|-m venv|apt-get", "installs packages"),
-    (r"^\./dev |^cmake |bench/", "builds, or measures"),
+    (r"^(\w+=\w+ )?\./dev |^cmake |bench/", "builds, or measures"),
+    (r"^export PATH", "the program is the tests' own"),
+    (r"openssl|--ssl-certfile|https://|systemctl|docker |useradd", "changes this machine, or wants certificates"),
     (r"--attach|kv-events-config", "wants an SGLang that runs elsewhere: tests/test_sglang_lives.py, test_kv_events_zmq.py"),
     (r"--allowed-media-domain", "wants a model that sees: tests/test_sglang_media.py"),
     (r"sglang serve|sglang_launch|test_sglang\*?_real", "wants an installed SGLang: tests/test_sglang_real.py"),

@@ -131,6 +131,8 @@ def test_what_can_name_code_is_for_operators_with_a_key_of_their_own(flags):
                              ("GET", "/collective_rpc")]:
             refused = ask(made, method, path, "client", a=1)
             assert refused.status_code == 403 and "--control-plane-api-keys" in refused.text, path
+            # The gateway called it an invalid request, where serve names the permission.
+            assert refused.json()["error"]["type"] == "permission_error"
         assert ask(made, "POST", "/reset_prefix_cache", "client").status_code == 200
         assert [len(found) for found in asked(workers, "/reset_prefix_cache")] == [1]
         assert ask(made, "POST", "/flush_cache", "nobody").status_code == (401 if flags else 200)

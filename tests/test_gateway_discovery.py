@@ -2,6 +2,7 @@
 import http.server
 import json
 import queue
+import re
 import ssl
 import subprocess
 import threading
@@ -9,7 +10,8 @@ import urllib.parse
 
 import pytest
 import requests
-from conftest import free_port, wait_until
+import yaml
+from conftest import ROOT, free_port, wait_until
 from gateway_fleet import Process, RawWorker
 
 
@@ -190,6 +192,29 @@ def test_pods_that_are_selected_and_ready_are_workers(cluster, pods, route):
     cluster.delete("a")
     wait_until(lambda: set(state(gateway)) == {pods[2].url}, "a deleted pod is still there")
     assert requests.post(gateway.url + "/v1/completions", json={}, timeout=60).status_code == 200
+
+
+def test_the_manuals_manifest_starts_a_gateway_that_may_do_what_it_does(cluster, pods, route):
+    block = re.search(r"^```yaml\n(apiVersion: v1\n.*?)^```$", (ROOT / "docs/gateway.md").read_text(), re.MULTILINE | re.DOTALL)
+    made = {part["kind"]: part for part in yaml.safe_load_all(block[1])}
+    pod = made["Deployment"]["spec"]["template"]
+    container = pod["spec"]["containers"][0]
+    assert container["command"] == ["portico", "route"]
+    flags = list(container["args"])
+    port = flags.index("--port")
+    del flags[port:port + 2]  # the test has its own
+    flags[flags.index("--service-discovery-port") + 1] = pods[0].port
+    cluster.set("a", "127.0.0.2")
+    gateway = route(*flags, environment=cluster.environment)
+    gateway.wait_ready(container["readinessProbe"]["httpGet"]["path"])
+    assert gateway.answers(container["livenessProbe"]["httpGet"]["path"])
+    wait_until(lambda: set(state(gateway)) == {pods[0].url} and cluster.watches, gateway.output)
+    rule, = made["Role"]["rules"]
+    assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}
+    space = made["Role"]["metadata"]["namespace"]
+    assert {path for path, _, _ in cluster.asked} == {f"/api/v1/namespaces/{space}/pods"}
+    assert made["Service"]["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert pod["spec"]["terminationGracePeriodSeconds"] > int(flags[flags.index("--shutdown-grace-period-secs") + 1])
 
 
 def test_a_watch_that_ends_goes_on_and_one_that_is_too_old_lists_anew(cluster, pods, route):

@@ -4,6 +4,7 @@ import pathlib
 import re
 import signal
 import socket
+import sys
 
 import pytest
 import requests
@@ -22,9 +23,13 @@ def test_launch_starts_workers_restarts_them_and_ends_them():
         launch.wait_ready("/readiness")
         wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
         assert len(workers()) == 2
+        # They were unhealthy in the log before they had been started.
+        assert " is unhealthy" not in launch.output() and " is out" not in launch.output()
         pid = int(re.search(r"worker 0 on port \d+ started: process (\d+)", launch.output())[1])
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: "it starts again" in launch.output(), launch.output)
+        # Without requests it counted as healthy until its next probe, a minute later.
+        assert " is out" in launch.output()
         wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
         urls = [worker["url"] for worker in workers()]
         assert launch.end() == 0, launch.output()
@@ -50,6 +55,28 @@ def test_a_worker_that_refuses_its_flags_ends_the_launch(flags, words):
     output = launch.output()
     assert words in output and "refuses its command line" in output and "it starts again" not in output
     assert output.index(words) < output.index("refuses its command line")
+
+
+def test_what_workers_write_is_marked_line_by_line(tmp_path):
+    """The lines of two workers mixed, and nothing said whose they were."""
+    worker = tmp_path / "worker.py"
+    worker.write_text("import sys, time\n"
+                      "rank = sys.argv[1]\n"
+                      "for _ in range(200):\n"
+                      "    sys.stdout.write(rank * 300); sys.stdout.flush(); sys.stdout.write(rank * 300 + '\\n')\n"
+                      "sys.stderr.write('no line break at the end of ' + rank)\n"
+                      "sys.exit(3)\n")
+    launch = Process("launch", "--dp-size", "2", "--worker-command", f"{sys.executable} {worker} {{rank}}",
+                     "--router-prometheus-port", "0", "--router-dp-worker-base-port", str(free_port()))
+    try:
+        wait_until(lambda: len(set(re.findall(r"worker (\d) on port \d+ has ended", launch.output()))) == 2, launch.output)
+    finally:
+        launch.kill()
+    lines = launch.output().split("\n")
+    for rank in "01":
+        assert lines.count(f"[worker {rank}] " + rank * 600) >= 200
+        last = lines.index(f"[worker {rank}] no line break at the end of {rank}")
+        assert last < next(i for i, line in enumerate(lines) if f"worker {rank} on port" in line and "has ended (status 3)" in line)
 
 
 def runs(pid):
@@ -114,5 +141,25 @@ def test_launch_reads_the_gateways_file_again(tmp_path):
         assert workers["stats"]["policy"] == "least_load"
         assert [worker["id"] for worker in workers["workers"]] == ["w1"], "the worker stays"
         assert launch.end() == 0, launch.output()
+    finally:
+        launch.kill()
+
+
+def test_clients_and_workers_may_have_different_keys():
+    """The gateway sent its own key to workers that wanted theirs: every request was a 401."""
+    launch = Process("launch", "--engine", "mock", "--api-key=-w", "--router-api-key", "g", "--router-prometheus-port", "0",
+                     "--router-dp-worker-base-port", str(free_port()))
+
+    def status(key):
+        body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
+        return requests.post(launch.url + "/v1/chat/completions", json=body, headers={"authorization": f"Bearer {key}"},
+                             timeout=60).status_code
+
+    try:
+        launch.wait_ready("/readiness")
+        assert [status("g"), status("-w")] == [200, 401]
+        launch.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "reload:" in launch.output(), launch.output)
+        assert status("g") == 200
     finally:
         launch.kill()

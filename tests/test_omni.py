@@ -15,6 +15,7 @@ import pytest
 import requests
 
 from conftest import BINARY, Server
+from omni_stages import write
 
 MISSING = [name for name in ("flite", "pocketsphinx", "mp3lame", "opusenc", "FLAC", "sndfile")
            if ctypes.util.find_library(name) is None]
@@ -411,6 +412,12 @@ def test_pipelines_are_checked_before_anything_starts(tmp_path):
     assert refused.returncode == 1 and f"{path}:4: unknown key `nxt`" in refused.stderr
     path.write_text("stages:\n  - name: a\n    factory_path: portico.mock\n    terminal: true\n")
     assert "ready" in omni_command("check", str(path)).stdout
+    # Of two stages without their programs the first was named, and the second after a second try.
+    write(path, *(f"name: {name}, factory_path: portico.command, factory: {{command: [no-{name}], voices: [v]}}, {then}"
+                  for name, then in (("a", "stream_to: [b]"), ("b", "terminal: true"))))
+    refused = omni_command("check", str(path))
+    assert refused.returncode == 1 and all(f"stage `{name}`: the program `no-{name}` is not installed" in refused.stderr for name in ("a", "b")), refused
+    path.write_text("stages:\n  - name: a\n    factory_path: portico.mock\n    terminal: true\n")
     resolved = omni_command("resolve", str(path), "--a.factory.chunks", "7")
     assert '"chunks":7' in resolved.stdout and "from the command line" in resolved.stdout
     # They printed the mistyped key, as if it did something.

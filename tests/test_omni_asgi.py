@@ -277,7 +277,7 @@ LAUNCH = """import sys, portico
 portico.__path__.insert(0, {package!r})
 from portico.omni import launch_server
 launch_server({config!r}, host="127.0.0.1", port={port}, model_name="parrot", program={program!r}, drain_timeout=7,
-              allowed_media_domains=["a.example.org", "*.sounds.net"], allowed_local_media_path="/tmp")
+              api_key="not-for-others", allowed_media_domains=["a.example.org", "*.sounds.net"], allowed_local_media_path="/tmp")
 """
 HOLD = """import asyncio, sys, portico
 portico.__path__.insert(0, {package!r})
@@ -302,7 +302,7 @@ def test_launch_server_does_all_and_ends_at_sigterm(mock_file):
     launched = program(LAUNCH, mock_file, port=port)
     try:
         async def ask():
-            client = Client(url=f"http://127.0.0.1:{port}")
+            client = Client(url=f"http://127.0.0.1:{port}", api_key="not-for-others")
             deadline = time.monotonic() + WAIT_SECONDS
             while (await client.health())["status"] != "healthy":
                 assert launched.poll() is None and time.monotonic() < deadline
@@ -311,7 +311,12 @@ def test_launch_server_does_all_and_ends_at_sigterm(mock_file):
                 assert json.loads(await answer.read())["drain_timeout"] == 7
             async with client.request("GET", "/v1/models") as answer:
                 assert json.loads(await answer.read())["data"][0]["id"] == "parrot"
+            async with Client(url=client.url).request("GET", "/v1/models") as answer:
+                assert answer.status == 401
         asyncio.run(ask())
+        children = pathlib.Path(f"/proc/{launched.pid}/task/{launched.pid}/children").read_text().split()
+        lines = [pathlib.Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+        assert any(b"serve" in line for line in lines) and not any(b"not-for-others" in line for line in lines)
         launched.terminate()
         assert launched.wait(60) == 0
     finally:

@@ -20,8 +20,10 @@ from test_omni_remote import host  # noqa: F401 (a fixture)
 
 EXTENDED = os.environ.get("PORTICO_CI") == "extended"
 CLIENTS = 32 if EXTENDED else 8
-# Between two requests of a client: it is to have one under way when a stage dies, not to fill the processors while a timeout passes.
+# Between two requests of a client: it is to have one under way when a stage dies, not to fill the processors, and least of all while a
+# timeout passes.
 PAUSE_S = 0 if EXTENDED else 0.1
+STALL_PAUSE_S = 0 if EXTENDED else 1
 STALL_S = 16 if SANITIZED else 4
 WORDS = "w0 w1 w2 w3 w4 "
 LONG = "a long word " * 3300  # goes through shared memory
@@ -73,7 +75,7 @@ class Load:
     """Clients that ask all the time, each for one of these in turn, and what became of their requests."""
 
     def __init__(self, server, *asks):
-        self.server, self.over = server, threading.Event()
+        self.server, self.over, self.pause_s = server, threading.Event(), PAUSE_S
         self.outcomes = {ask: [] for ask in asks}
         self.threads = [threading.Thread(target=self._client, args=(asks[i % len(asks)], i)) for i in range(CLIENTS)]
         for thread in self.threads:
@@ -95,7 +97,14 @@ class Load:
                 outcome = repr(error)
             self.outcomes[ask].append(outcome)
             number += 1
-            self.over.wait(PAUSE_S)
+            self.over.wait(self.pause_s)
+
+    @contextlib.contextmanager
+    def seldom(self):
+        """They ask less often within."""
+        self.pause_s = STALL_PAUSE_S
+        yield
+        self.pause_s = PAUSE_S
 
     def progress(self, more=CLIENTS // 2):
         """A function that tells whether each kind has got so many more whole answers since now."""
@@ -220,7 +229,7 @@ def storm(server, victim, load, odd):
             told = odd(server, 0, "odd")
             assert f"stage `{victim.name}`" in told or told == "cut", told
         load.wait_progress()
-    with victim.ends():
+    with load.seldom(), victim.ends():
         victim.signal(signal.SIGSTOP)  # nobody wakes it
     load.wait_progress()
 
@@ -344,7 +353,7 @@ def test_each_stage_of_speech_may_die_and_only_its_requests_notice(pipeline):
                 victim.signal(signal.SIGKILL)
             load.wait_progress(2)
             if name == "say":
-                with victim.ends():
+                with load.seldom(), victim.ends():
                     victim.signal(signal.SIGSTOP)
                 load.wait_progress(2)
         load.check(name, needed.get(name, [speak]))

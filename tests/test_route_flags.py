@@ -70,12 +70,32 @@ def test_sizes_may_have_units(tmp_path):
     assert run("check", str(file))[0] == 0
 
 
+def test_a_limit_that_admits_nothing_is_refused(tmp_path):
+    """Every request waited for the queue's timeout. sglang-router has no limit then."""
+    status, said = run("route", "--worker-urls", "http://a:1", "--max-concurrent-requests", "0")
+    assert status == 2 and "--max-concurrent-requests: 0 would admit no request; -1 sets no limit" in said, said
+    file = tmp_path / "fleet.yaml"
+    file.write_text("workers: [http://a:1]\nmax-concurrent-requests: 0\n")
+    status, said = run("check", str(file))
+    assert status == 1 and f"{file}:2: max-concurrent-requests: 0 would admit no request" in said, said
+
+
+def test_log_levels_have_the_names_of_other_servers_too():
+    """serve refused warn, which route took."""
+    for command in (("serve", "--engine", "mock"), ("route", "--worker-urls", "http://a:1"), ("launch", "--engine", "mock")):
+        prefix = "router-" if command[0] == "launch" else ""
+        for level in ("trace", "debug", "info", "warn", "warning", "error", "critical"):
+            # The last flag is wrong in any case: nothing starts.
+            status, said = run(*command, f"--{prefix}log-level", level, "--port", "many")
+            assert status == 2 and "log-level" not in said and "many" in said, said
+
+
 def test_a_port_for_metrics_that_is_taken_is_told_with_its_flag():
     """Only the address was named, which looked like the gateway's own."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         status, said = run("route", "--host", "127.0.0.1", "--port", "0", "--prometheus-host", "127.0.0.1", "--prometheus-port", str(port))
-        assert status == 1 and f"prometheus-port: cannot listen on 127.0.0.1:{port}" in said, said
+        assert status == 1 and f"--prometheus-port: cannot listen on 127.0.0.1:{port}" in said, said
 
 
 def test_a_list_without_a_value_is_refused():
@@ -192,7 +212,7 @@ def test_a_name_that_is_none_is_answered_with_the_closest_one(tmp_path):
                           (("launch", "--engine", "mock", "--router-polcy", "random"), "did you mean --router-policy?"),
                           (("serv",), "there is no command `serv`; did you mean `serve`?"),
                           (("nonsense",), "there is no command `nonsense`; portico --help lists them"),
-                          (("route", "--nonsense"), "there is no flag --nonsense\n")):
+                          (("route", "--nonsense"), "there is no flag --nonsense; portico route --help lists all\n")):
         status, said = run(*words)
         assert status == 2 and wanted in said, said
     file = tmp_path / "fleet.yaml"
@@ -221,7 +241,7 @@ def test_check_takes_several_files_and_tells_of_one_without_workers(tmp_path):
     for file, text in zip(files, ("workers: [http://a:1]\n", "prot: 1\n", "policy: random\n")):
         file.write_text(text)
     status, said = run("check", *map(str, files))
-    assert status == 1 and f"{files[0]}: good; 1 workers, policy cost\n" in said and f"{files[1]}:1: prot" in said, said
+    assert status == 1 and f"{files[0]}: good; 1 worker, policy cost\n" in said and f"{files[1]}:1: prot" in said, said
     assert f"{files[2]}: good; 0 workers (flags or POST /workers have to name some), policy random\n" in said, said
     assert run("check", str(files[0]), "--help")[0] == 2 and run("check")[0] == 2 and run("check", "--help")[0] == 0
 

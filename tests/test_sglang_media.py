@@ -1,9 +1,10 @@
-"""Requests with images to the SGLang engine. The processor that reads them is a stand-in's (sglang_stand_in.py), the process
+"""Requests with images, videos and audio to the SGLang engine. The processor that reads them is a stand-in's (sglang_stand_in.py), the process
 that it runs in and all between it and the client are the real ones."""
 import base64
 import http.server
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -16,7 +17,7 @@ from grpc_client import Client
 from test_sglang import engine_pid, events, flags, generate, kill_engine
 
 TEMPLATE = ("{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}"
-            "{% if p.type == 'image' %}<image>{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}")
+            "{% if p.type in ['image', 'video', 'audio'] %}<{{ p.type }}>{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}")
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,8 @@ def template(tmp_path_factory):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
     (folder / "three.png").write_bytes(b"IMAGE 3")
+    (folder / "two.wav").write_bytes(b"AUDIO 2")
+    (folder / "two.mp4").write_bytes(b"VIDEO 2")
     return folder
 
 
@@ -39,7 +42,7 @@ def server(template, folder):
 
     server = Server(*flags("--stand-in-sees", portico=(
         *template, "--allowed-media-domain", "127.0.0.1,*.example.org", "--allowed-local-media-path", folder,
-        "--limit-mm-data-per-request", '{"image": 4}')))
+        "--limit-mm-data-per-request", '{"image": 4, "audio": 2, "video": 1}')))
     yield server
     server.stop()
 
@@ -51,9 +54,10 @@ class Files(http.server.BaseHTTPRequestHandler):
             self.send_header("location", "http://localhost:1/x.png")
             return self.end_headers()
         self.send_response(200)
-        self.send_header("content-type", "text/html" if self.path == "/page" else "image/png")
+        kind = {"wav": "audio", "mp4": "video"}.get(self.path.rpartition(".")[2], "image")
+        self.send_header("content-type", "text/html" if self.path == "/page" else f"{kind}/{self.path.rpartition('.')[2]}")
         self.end_headers()
-        self.wfile.write(b"IMAGE 2")
+        self.wfile.write(kind.upper().encode() + b" 2")
 
     def log_message(self, *_):
         pass
@@ -131,6 +135,101 @@ def test_images_come_over_grpc_too(server, files):
         assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT, wrong
 
 
+AUDIO_PARTS = {
+    "audio_url": {"url": "data:audio/wav;base64," + image(b"AUDIO 3")},
+    "input_audio": {"data": image(b"AUDIO 3"), "format": "wav"},
+}
+
+
+def test_audio_and_videos_have_their_places_in_the_prompt(server):
+    for field, content, id in (("audio_data", b"AUDIO 3", 801), ("video_data", b"VIDEO 3", 701)):
+        answer = generate(server, input_ids=[514, 965], sampling_params=GREEDY, **{field: image(content)}).json()
+        assert answer["output_ids"] == [id, id, id, 514, 965, id], field
+        assert answer["meta_info"]["prompt_tokens"] == 5
+    answer = generate(server, input_ids=[514], sampling_params={"max_new_tokens": 5, "ignore_eos": True}, image_data=image(b"IMAGE 1"),
+                      audio_data=[image(b"AUDIO 1"), {"url": image(b"AUDIO 1")}], video_data=image(b"VIDEO 1")).json()
+    assert sorted(answer["output_ids"]) == [514, 601, 701, 801, 802]
+    assert {k: v for k, v in answer["meta_info"].items() if k in ("image_tokens", "video_tokens", "audio_tokens")} == {
+        "image_tokens": 1, "video_tokens": 1, "audio_tokens": 2}
+    batch = generate(server, input_ids=[[514], [965]], sampling_params=GREEDY, audio_data=[None, image(b"AUDIO 1")]).json()
+    assert [answer["output_ids"][:2] for answer in batch] == [[514, 514], [801, 965]]
+
+
+@pytest.mark.parametrize("kind, value", [*AUDIO_PARTS.items(), ("video_url", {"url": "data:video/mp4;base64," + image(b"VIDEO 3")})])
+def test_a_chat_gives_its_audio_and_its_videos(server, kind, value):
+    mark = "<video>" if kind == "video_url" else "<audio>"
+    whole = server.chat([text("Hear"), {"type": kind, kind: value}, part(data(b"IMAGE 1"))], max_tokens=4)
+    assert whole.status_code == 200, whole.text
+    alone = server.chat(f"Hear{mark}<image>", max_tokens=4).json()
+    assert whole.json()["usage"]["prompt_tokens"] == alone["usage"]["prompt_tokens"] + 4
+    details = whole.json()["usage"]["prompt_tokens_details"]
+    assert {**details, "cached_tokens": 0} == {"cached_tokens": 0, "image_tokens": 1, f"{mark[1:-1]}_tokens": 3}
+    assert list(alone["usage"]["prompt_tokens_details"]) == ["cached_tokens"]
+
+
+def test_audio_and_videos_are_fetched_and_come_over_grpc(server, files, folder):
+    stub = Client(f"127.0.0.1:{server.port}").sglang
+    for field, ending, id in (("audio_data", "wav", 801), ("video_data", "mp4", 701)):
+        for url in (f"{files}/a.{ending}", str(folder / f"two.{ending}")):
+            answer = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: url})
+            assert answer.status_code == 200 and answer.json()["output_ids"][:3] == [id, id, 514], answer.text
+        last = list(stub.Generate(input_ids=[514], sampling_params=GREEDY, **{field: [f"{files}/a.{ending}"]}))[-1]
+        assert list(last.output_ids)[-6:] == [id, id, 514] * 2
+        wrong = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: files + "/a.png"})
+        assert wrong.status_code == 400 and "according to its content-type" in wrong.text and json.loads(wrong.text)["error"]["param"] == field
+        wrong = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: image(b"IMAGE 1")})
+        assert wrong.status_code == 400 and f"this is no {field[:5]}" in wrong.text and json.loads(wrong.text)["error"]["param"] == field
+
+
+def test_media_without_a_decoder_are_refused_with_the_reason(start, template):
+    deaf = start(*flags("--stand-in-sees", "--stand-in-deaf", "no torchcodec is there", portico=template))
+    for field, what in (("audio_data", "audio"), ("video_data", "a video")):
+        answer = generate(deaf, input_ids=[514], sampling_params=GREEDY, image_data=image(b"IMAGE 1"), **{field: image(b"X")})
+        assert answer.status_code == 400 and json.loads(answer.text)["error"]["param"] == field
+        assert f"{field}[0] is {what}, which this model's engine does not take: no torchcodec is there" in answer.text
+    answer = deaf.chat([{"type": "input_audio", "input_audio": AUDIO_PARTS["input_audio"]}])
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "messages"
+    assert "messages[0].content[0].input_audio is audio, which" in answer.text and "no torchcodec is there" in answer.text
+    assert generate(deaf, input_ids=[514], sampling_params=GREEDY, image_data=image(b"IMAGE 1")).status_code == 200
+    assert requests.get(deaf.url + "/model_info", timeout=60).json()["has_audio_understanding"] is False
+
+
+def test_a_playlist_would_lead_a_decoder_to_other_files(server):
+    for field, content in (("video_data", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n"), ("audio_data", b"\n ffconcat version 1.0\nfile /etc/passwd\n")):
+        answer = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: image(content)})
+        assert answer.status_code == 400 and "a playlist is not" in answer.text and json.loads(answer.text)["error"]["param"] == field
+    answer = generate(server, input_ids=[514], sampling_params=GREEDY, image_data=image(b"#EXTM3U"))
+    assert "this is no image" in answer.text
+
+
+def test_media_that_break_their_decoder_leave_every_engine_in_service(start, template):
+    # Each choice counted as a failure of an engine, and sixteen opened its breaker for a minute.
+    pair = start(*flags("--stand-in-sees", portico=(*template, "--sglang-replicas", "2")))
+    answer = generate(pair, input_ids=[514], image_data=image(b"BROKEN"), sampling_params={**GREEDY, "n": 16})
+    assert answer.status_code == 400 and "a frame cannot be decoded" in answer.text
+    for _ in range(4):
+        answer = generate(pair, input_ids=[514], image_data=image(b"DIE"), sampling_params=GREEDY)
+        assert answer.status_code == 400, answer.text
+    for _ in range(4):
+        assert generate(pair, input_ids=[514], sampling_params=GREEDY).status_code == 200
+
+
+def test_a_batch_may_have_many_prompts_with_media(server):
+    batch = generate(server, input_ids=[[514]] * 100, image_data=[image(b"IMAGE 1")] * 100, sampling_params={"max_new_tokens": 1})
+    assert batch.status_code == 200 and len(batch.json()) == 100, batch.text
+
+
+def test_a_file_beyond_the_bound_of_its_kind_is_not_read(server, folder):
+    for field, ending, most in (("image_data", "png", 10 << 20), ("video_data", "mp4", 64 << 20), ("audio_data", "wav", 25 << 20)):
+        path = folder / f"large.{ending}"
+        with open(path, "wb") as file:
+            file.truncate(most + 1)
+        answer = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: str(path)})
+        assert answer.status_code == 400 and f"{field}[0] has more than {most} bytes" in answer.text, answer.text
+        path.unlink()
+    server.wait_for("portico_media_bytes", 0)
+
+
 @pytest.mark.parametrize("url, why", [
     ("http://localhost:1/a.png", "does not fetch media"), ("http://10.0.0.1/a.png", "does not fetch media"),
     ("ftp://127.0.0.1/a.png", "must be"), ("file:///etc/passwd", "not a file that this server may read"),
@@ -154,14 +253,16 @@ def test_requests_that_do_not_fit_are_refused(server):
             ({"image_data": image(b"IMAGE 1"), "return_logprob": True, "logprob_start_len": 0}, "logprob_start_len"),
             ({"image_data": {"url": image(b"IMAGE 1"), "format": "processor_output"}}, "not supported"),
             ({"image_data": 7}, "image_data"), ({"image_data": [[image(b"IMAGE 1")]]}, "image_data"),
-            ({"video_data": "x"}, "video_data"), ({"audio_data": "x"}, "audio_data")]:
+            ({"video_data": "x"}, "video_data[0] must be a video in base64"), ({"audio_data": "x"}, "audio_data[0] must be audio in base64"),
+            ({"audio_data": [image(b"AUDIO 1")] * 3}, "at most 2 audio files"), ({"video_data": [image(b"VIDEO 1")] * 2}, "at most 1 videos"),
+            ({"audio_data": {"url": image(b"AUDIO 1"), "detail": "low"}}, "not supported")]:
         answer = generate(server, **{"input_ids": [514], "sampling_params": {"max_new_tokens": 2}, **body})
         assert answer.status_code == 400 and why in answer.text, (body.keys(), answer.text)
     answer = generate(server, text="no mark", image_data=image(b"IMAGE 1"))
     assert answer.status_code == 400 and "0 marks for 1 images" in answer.text
     answer = generate(server, input_ids=[514], image_data=image(b"IMAGE 2000"), sampling_params={"ignore_eos": True, "max_new_tokens": None})
     assert answer.json()["meta_info"]["completion_tokens"] > 40  # what the image leaves
-    for odd in (part(""), {"type": "image_url"}, {"type": "video_url", "video_url": {"url": "x"}}, part(data(b"IMAGE 1"), content_hash="x")):
+    for odd in (part(""), {"type": "image_url"}, {"type": "video_url", "video_url": {"url": "x"}}, {"type": "audio_url"}, part(data(b"IMAGE 1"), content_hash="x")):
         assert server.chat([odd, text("x")]).status_code == 400, odd
 
 
@@ -216,11 +317,22 @@ def helper_pid(server):
     raise AssertionError("no helper runs")
 
 
+def test_where_memory_ends_the_helper_goes_first(server):
+    with open(f"/proc/{helper_pid(server)}/oom_score_adj") as file:
+        assert int(file.read()) == 1000
+
+
 def test_the_death_of_a_helper_ends_its_request_alone(server):
+    with open(f"/proc/{engine_pid(server)}/cmdline") as file:
+        words = file.read().split("\0")
+    left = pathlib.Path(words[words.index("--ipc-dir") + 1]) / "media-0/video.mp4"
+    left.write_bytes(b"of a decoder")
     answer = generate(server, input_ids=[514], image_data=image(b"DIE"), sampling_params=GREEDY)
-    assert answer.status_code == 503 and "try again" in answer.text
+    # Not 503: clients would ask again, and each time a helper would end.
+    assert answer.status_code == 400 and "has ended at them" in answer.text and json.loads(answer.text)["error"]["param"] == "image_data"
     answer = generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY)
     assert answer.status_code == 200, answer.text
+    assert not left.exists()
     os.kill(helper_pid(server), signal.SIGKILL)  # while it has nothing to do
     assert generate(server, input_ids=[514], sampling_params=GREEDY).status_code == 200
     wait_until(lambda: generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY).status_code == 200,
@@ -254,7 +366,8 @@ def test_the_death_of_the_engine_ends_what_waits_for_its_image(start, template, 
 
 def test_the_model_s_description_says_whether_it_sees(server, mock):
     for one, sees in [(server, True), (mock, False)]:
-        assert requests.get(one.url + "/model_info", timeout=60).json()["has_image_understanding"] is sees
+        info = requests.get(one.url + "/model_info", timeout=60).json()
+        assert info["has_image_understanding"] is info["has_audio_understanding"] is sees
         assert Client(f"127.0.0.1:{one.port}").scheduler.GetModelInfo().supports_vision is sees
 
 

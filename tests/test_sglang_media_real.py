@@ -1,4 +1,4 @@
-"""Images to an installed SGLang on the CPU, compared with SGLang's own server before the same Qwen2-VL of random weights.
+"""Images and videos to an installed SGLang on the CPU, compared with SGLang's own server before the same Qwen2-VL of random weights.
 
 PORTICO_SGLANG_PYTHON names a Python that has SGLang (docs/sglang.md says how to install one without a GPU).
 """
@@ -107,6 +107,60 @@ def test_the_answer_depends_on_the_image(ours):
     body = {"text": "a" + MARK + "b", "sampling_params": {"temperature": 0, "max_new_tokens": 16, "ignore_eos": True}}
     texts = {generate(ours, **body, image_data=picture(random.Random(seed))).json()["text"] for seed in range(6)}
     assert len(texts) > 2
+
+
+def refused(server, field, **body):
+    answer = generate(server, text="a" + MARK, sampling_params={"max_new_tokens": 2}, **body)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == field, answer.text
+    return answer.json()["error"]["message"]
+
+
+def test_the_kinds_that_cannot_be_read_are_refused_with_the_reason(ours):
+    assert "the model's processor has no place for it" in refused(ours, "audio_data", audio_data="AAAA")
+    info = requests.get(ours.url + "/model_info", timeout=60).json()
+    assert (info["has_image_understanding"], info["has_audio_understanding"]) == (True, False)
+    if decodes_videos():
+        assert "cannot be read" in refused(ours, "video_data", video_data="AAAA")
+    else:
+        assert "neither torchcodec nor decord" in refused(ours, "video_data", video_data="AAAA")
+
+
+def decodes_videos():
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import sglang_media; sys.exit(bool(sglang_media.missing_decoder('video')))"
+    return subprocess.run([PYTHON, "-c", code, ROOT / "python/portico"]).returncode == 0
+
+
+def avi(seed, width=112, height=84, rate=8, count=16):
+    """Two seconds of moving stripes: uncompressed, rows from below, blue first."""
+    chunk = lambda kind, body: kind + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
+    chunks = lambda kind, body: chunk(b"LIST", kind + body)
+    row = lambda i, y: bytes(b for x in range(width) for b in ((x * seed + i * 9) % 256, (y * 3 + i * seed) % 256, (x + y + seed * 40) % 256))
+    frames = [b"".join(row(i, y) for y in range(height)) for i in range(count)]
+    size = len(frames[0])
+    main = struct.pack("<14I", 1000000 // rate, size * rate, 0, 0x10, count, 0, 1, size, width, height, 0, 0, 0, 0)
+    stream = b"vidsDIB " + struct.pack("<11I4H", 0, 0, 0, 1, rate, 0, count, size, 0, 0, 0, 0, 0, width, height)
+    picture = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, size, 0, 0, 0, 0)
+    head = chunks(b"hdrl", chunk(b"avih", main) + chunks(b"strl", chunk(b"strh", stream) + chunk(b"strf", picture)))
+    index = b"".join(b"00db" + struct.pack("<3I", 0x10, 4 + i * (size + 8), size) for i in range(count))
+    return chunk(b"RIFF", b"AVI " + head + chunks(b"movi", b"".join(chunk(b"00db", frame) for frame in frames)) + chunk(b"idx1", index))
+
+
+def test_answers_to_videos_are_those_of_sglangs_own_server(ours, theirs):
+    if not decodes_videos():
+        pytest.skip("SGLang's Python has neither torchcodec nor decord")
+    texts = set()
+    for seed in (1, 2, 3):
+        content = base64.b64encode(avi(seed)).decode()
+        params = {"temperature": 0, "max_new_tokens": 16, "ignore_eos": True}
+        parts = [{"type": "video_url", "video_url": {"url": "data:video/x-msvideo;base64," + content}}, {"type": "text", "text": "What?"}]
+        for path, body in (
+                ("/generate", {"text": "a" + MARK.replace("image", "video") + "b", "video_data": [content], "sampling_params": params}),
+                ("/v1/chat/completions", {"model": "demo", "messages": [{"role": "user", "content": parts}], "temperature": 0, "max_tokens": 16})):
+            mine, other = ask(ours.url, path, body), ask(theirs, path, body)
+            assert mine[0] == other[0] == 200, (path, mine, other)
+            assert same(mine[1], other[1]), f"{path}\n  ours   {mine}\n  theirs {other}"
+            texts.add(str(mine[1]))
+    assert len(texts) > 2  # they depend on what is seen
 
 
 def test_what_the_processor_cannot_read_is_a_400_and_ends_nothing(ours):

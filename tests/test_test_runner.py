@@ -109,6 +109,12 @@ def test_errors_at_teardown_and_more_than_five_failures_are_never_run_again(tmp_
     assert len(outcome.failures) == 6 and outcome.flaky == []
 
 
+def test_an_endless_suite_of_pytest_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(suites, "LIMIT_S", 3)
+    [failure] = pytest_outcome(tmp_path, "import time\ndef test_a():\n  time.sleep(600)\n", monkeypatch).failures
+    assert "seconds were over" in failure.message and failure.final
+
+
 def test_a_test_that_ends_pytest_is_named(tmp_path, monkeypatch):
     outcome = pytest_outcome(tmp_path, "import os\ndef test_a():\n  os._exit(3)\n", monkeypatch)
     assert outcome.failures[0].test.endswith("::test_a") and outcome.failures[0].final

@@ -7,25 +7,25 @@
 //   8 ms + 0.1 ms a prompt token that was not cached + 0.06 ms a running sequence,
 // about an 8B model on one H100-like card. Reports of load come once a second.
 //
-//   fleet_simulate [--requests N] [--seed S] [--policy NAME] [--load X]
-// prints one row for each policy and traffic.
+//   fleet_simulate [--requests N] [--seed S] [--seeds N] [--policy NAME[,NAME…]] [--load X] [--workers N] [--uneven 1]
+// prints one row for each policy and traffic: medians over --seeds seeds. --uneven: every other worker takes twice as long for
+// a step and has half the KV cells.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <queue>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "router/index/block_hash.h"
 #include "router/index/prefix_index.h"
 #include "router/policy/make_policy.h"
+#include "traffic.h"
 
 namespace portico::router {
 namespace {
@@ -43,154 +43,11 @@ TimePoint SimulatedClock() {
          std::chrono::duration_cast<Duration>(std::chrono::duration<double>(simulated_now));
 }
 
-struct Job {
-  std::vector<TokenId> prompt;
-  int64_t output = 100;
-  int session = -1;      // multi-turn: who goes on afterwards
-  bool follows = false;  // comes of Follow(), so it brings no Next()
-  double arrival = 0;
-
-  size_t worker = 0;
-  int64_t prefill = 0;  // as its policy has estimated it
-  std::vector<uint64_t> chain;
-  int64_t cached = 0;
-  int64_t computed = 0;  // of the prompt, cached included
-  int64_t made = 0;
-  double first = -1;
-};
-
-struct Traffic {
-  std::string name;
-  int64_t kv_cells = 0;  // of each worker
-  // The next job after `now`, or null if none begins by itself.
-  virtual std::unique_ptr<Job> Next(double now) = 0;
-  // What follows a job that has ended, or null.
-  virtual std::unique_ptr<Job> Follow(const Job&, double) { return nullptr; }
-  virtual ~Traffic() = default;
-};
-
-class Source {
- public:
-  explicit Source(uint64_t seed) : random_(seed) {}
-  double Exponential(double mean) {
-    return std::exponential_distribution<double>(1 / mean)(random_);
-  }
-  int64_t Between(int64_t a, int64_t b) {
-    return std::uniform_int_distribution<int64_t>(a, b)(random_);
-  }
-  double Unit() { return std::uniform_real_distribution<double>(0, 1)(random_); }
-  double Normal() { return std::normal_distribution<double>(0, 1)(random_); }
-  void Append(int64_t count, std::vector<TokenId>* to) {
-    for (int64_t i = 0; i < count; ++i) to->push_back(static_cast<TokenId>(random_() % 150000));
-  }
-  size_t Zipf(const std::vector<double>& cumulative) {
-    const double at = Unit() * cumulative.back();
-    return static_cast<size_t>(std::lower_bound(cumulative.begin(), cumulative.end(), at) -
-                               cumulative.begin());
-  }
-
- private:
-  std::mt19937_64 random_;
-};
-
-// Prompts that begin with one of several long texts; `skew` 0: all alike popular.
-class Prefixes : public Traffic {
- public:
-  Prefixes(std::string called, int count, double skew, double rate, uint64_t seed)
-      : source_(seed), rate_(rate) {
-    name = std::move(called);
-    kv_cells = 60000;
-    double sum = 0;
-    for (int i = 0; i < count; ++i) {
-      source_.Append(source_.Between(1500, 3500), &prefixes_.emplace_back());
-      cumulative_.push_back(sum += 1 / std::pow(i + 1, skew));
-    }
-  }
-  std::unique_ptr<Job> Next(double now) override {
-    auto job = std::make_unique<Job>();
-    job->arrival = now + source_.Exponential(1 / rate_);
-    job->prompt = prefixes_[source_.Zipf(cumulative_)];
-    source_.Append(source_.Between(100, 500), &job->prompt);
-    job->output = source_.Between(60, 240);
-    return job;
-  }
-
- private:
-  Source source_;
-  const double rate_;
-  std::vector<std::vector<TokenId>> prefixes_;
-  std::vector<double> cumulative_;
-};
-
-// Conversations of six turns; each turn says again all that was said before. The workers' cells hold half
-// of what the open conversations have at their ends.
-class Turns : public Traffic {
- public:
-  Turns(double rate, double open, size_t workers, uint64_t seed) : source_(seed), rate_(rate) {
-    name = "multi-turn";
-    source_.Append(400, &system_);
-    const double at_end = 400 + 6 * (450 + 150);
-    kv_cells = static_cast<int64_t>(open * at_end / 2 / static_cast<double>(workers));
-    // A conversation stays open for six pauses, so that `open` of them are.
-    pause_ = open / rate_ * 6 / 6;
-  }
-  std::unique_ptr<Job> Next(double now) override {
-    auto job = std::make_unique<Job>();
-    job->arrival = now + source_.Exponential(6 / rate_);
-    job->session = static_cast<int>(turns_.size());
-    turns_.push_back(1);
-    job->prompt = system_;
-    Say(*job);
-    return job;
-  }
-  std::unique_ptr<Job> Follow(const Job& before, double now) override {
-    if (turns_[static_cast<size_t>(before.session)]++ == 6) return nullptr;
-    auto job = std::make_unique<Job>();
-    job->session = before.session;
-    job->follows = true;
-    job->arrival = now + source_.Exponential(pause_);
-    job->prompt = before.prompt;
-    source_.Append(before.output, &job->prompt);
-    Say(*job);
-    return job;
-  }
-
- private:
-  void Say(Job& job) {
-    source_.Append(source_.Between(200, 700), &job.prompt);
-    job.output = source_.Between(80, 220);
-  }
-  Source source_;
-  const double rate_;
-  double pause_ = 0;
-  std::vector<TokenId> system_;
-  std::vector<int> turns_;
-};
-
-// Nothing is shared; lengths are log-normal.
-class Alone : public Traffic {
- public:
-  Alone(double rate, uint64_t seed) : source_(seed), rate_(rate) {
-    name = "random";
-    kv_cells = 60000;
-  }
-  std::unique_ptr<Job> Next(double now) override {
-    auto job = std::make_unique<Job>();
-    job->arrival = now + source_.Exponential(1 / rate_);
-    const double length = std::exp(std::log(600.0) + 0.9 * source_.Normal());
-    source_.Append(std::clamp<int64_t>(static_cast<int64_t>(length), 20, 12000), &job->prompt);
-    job->output = source_.Between(60, 240);
-    return job;
-  }
-
- private:
-  Source source_;
-  const double rate_;
-};
-
 class SimulatedWorker {
  public:
-  SimulatedWorker(size_t index, int64_t cells) : cells_(cells), cache_(size_t{64} << 20) {
+  // `slowness`: how many times as long as others it takes for a step.
+  SimulatedWorker(size_t index, int64_t cells, double slowness)
+      : cells_(cells), slowness_(slowness), cache_(size_t{64} << 20) {
     WorkerSpec spec;
     spec.host = fmt::format("worker{}", index);
     spec.url = "grpc://" + spec.host;
@@ -218,8 +75,8 @@ class SimulatedWorker {
         ++decoding;
       }
     }
-    return now + kStepBase + static_cast<double>(kChunk - budget) * kPrefillToken +
-           static_cast<double>(decoding) * kDecodeSequence;
+    return now + slowness_ * (kStepBase + static_cast<double>(kChunk - budget) * kPrefillToken +
+                              static_cast<double>(decoding) * kDecodeSequence);
   }
   // The step is over: each sequence whose prompt is whole has another token.
   template <typename First, typename End>
@@ -252,8 +109,8 @@ class SimulatedWorker {
     load.used_tokens = static_cast<double>(used_);
     load.total_tokens = static_cast<double>(cells_);
     load.token_usage = static_cast<double>(used_) / static_cast<double>(cells_);
-    load.throughput = 1 / kPrefillToken;
-    load.at = Clock::now();
+    load.throughput = 1 / (kPrefillToken * slowness_);
+    load.at = SimulatedClock();
     worker->SetReport(load);
   }
 
@@ -286,6 +143,7 @@ class SimulatedWorker {
   }
 
   const int64_t cells_;
+  const double slowness_;
   int64_t used_ = 0;
   PrefixIndex cache_;
   PrefixIndex::Place place_ = 0;
@@ -294,15 +152,28 @@ class SimulatedWorker {
   std::vector<Job*> running_;
 };
 
+struct Options {
+  int requests = 8000;
+  uint64_t seed = 1;
+  uint64_t seeds = 1;
+  double load = 1;
+  size_t workers = 8;
+  bool uneven = false;
+  std::string policies;  // a comma list; empty: all
+};
+
 struct Result {
   double hit_rate = 0, p50 = 0, p99 = 0, imbalance = 0, mean = 0;
 };
 
-Result Simulate(Traffic& traffic, Policy& policy, size_t workers, int requests) {
+Result Simulate(Traffic& traffic, Policy& policy, const Options& options) {
+  const size_t workers = options.workers;
+  const int requests = options.requests;
   std::vector<std::unique_ptr<SimulatedWorker>> fleet;
   std::vector<Worker*> candidates;
   for (size_t i = 0; i < workers; ++i) {
-    fleet.push_back(std::make_unique<SimulatedWorker>(i, traffic.kv_cells));
+    const int parts = options.uneven && i % 2 == 1 ? 2 : 1;
+    fleet.push_back(std::make_unique<SimulatedWorker>(i, traffic.kv_cells / parts, parts));
     candidates.push_back(fleet.back()->worker.get());
     policy.OnWorkerAdded(*candidates.back());
   }
@@ -400,51 +271,75 @@ Result Simulate(Traffic& traffic, Policy& policy, size_t workers, int requests) 
   return result;
 }
 
-std::unique_ptr<Traffic> MakeTraffic(int kind, size_t workers, double load, uint64_t seed) {
-  const double rate = load * static_cast<double>(workers);
+constexpr int kTraffics = 5;
+
+std::unique_ptr<Traffic> MakeTraffic(int kind, const Options& options, uint64_t seed) {
+  const auto workers = static_cast<double>(options.workers);
+  const double rate = options.load * workers;
   switch (kind) {
     case 0:
       return std::make_unique<Prefixes>("shared-prefix", 64, 0, rate * 4.5, seed);
     case 1:
-      return std::make_unique<Turns>(rate * 4.5, 40.0 * static_cast<double>(workers), workers,
+      return std::make_unique<Turns>("multi-turn", 400, rate * 4.5, 40 * workers, options.workers,
                                      seed);
     case 2:
+      return std::make_unique<Turns>("no system", 0, rate * 4.5, 40 * workers, options.workers,
+                                     seed);
+    case 3:
       return std::make_unique<Prefixes>("skewed", 64, 1.4, rate * 4.5, seed);
     default:
       return std::make_unique<Alone>(rate * 6, seed);
   }
 }
 
+bool IsWanted(const Options& options, std::string_view policy) {
+  return options.policies.empty() ||
+         ("," + options.policies + ",").find(fmt::format(",{},", policy)) != std::string::npos;
+}
+
+void Print(int kind, std::string_view name, const Options& options) {
+  std::string traffic_name;
+  std::vector<Result> results;
+  for (uint64_t seed = options.seed; seed < options.seed + options.seeds; ++seed) {
+    PolicyOptions of_policy;
+    of_policy.seed = seed;
+    of_policy.now = &SimulatedClock;
+    simulated_now = 0;
+    const auto policy = MakePolicy(name, of_policy);
+    const auto traffic = MakeTraffic(kind, options, seed);
+    results.push_back(Simulate(*traffic, **policy, options));
+    traffic_name = traffic->name;
+  }
+  const auto median = [&](double Result::* figure) {
+    std::vector<double> all;
+    for (const Result& result : results) all.push_back(result.*figure);
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+  };
+  fmt::print("{:<14} {:<20} {:>8.3f} {:>10.0f} {:>10.0f} {:>10.0f} {:>9.2f}\n", traffic_name, name,
+             median(&Result::hit_rate), median(&Result::mean) * 1e3, median(&Result::p50) * 1e3,
+             median(&Result::p99) * 1e3, median(&Result::imbalance));
+  std::fflush(stdout);
+}
+
 int Main(int argc, char** argv) {
-  int requests = 8000;
-  uint64_t seed = 1;
-  double load = 1;
-  size_t workers = 8;
-  std::string only;
+  Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
-    if (flag == "--requests") requests = std::atoi(argv[i + 1]);
-    if (flag == "--seed") seed = static_cast<uint64_t>(std::atoll(argv[i + 1]));
-    if (flag == "--load") load = std::atof(argv[i + 1]);
-    if (flag == "--workers") workers = static_cast<size_t>(std::atoi(argv[i + 1]));
-    if (flag == "--policy") only = argv[i + 1];
+    const char* value = argv[i + 1];
+    if (flag == "--requests") options.requests = std::atoi(value);
+    if (flag == "--seed") options.seed = static_cast<uint64_t>(std::atoll(value));
+    if (flag == "--seeds") options.seeds = static_cast<uint64_t>(std::atoll(value));
+    if (flag == "--load") options.load = std::atof(value);
+    if (flag == "--workers") options.workers = static_cast<size_t>(std::atoi(value));
+    if (flag == "--uneven") options.uneven = std::atoi(value) != 0;
+    if (flag == "--policy") options.policies = value;
   }
   fmt::print("{:<14} {:<20} {:>8} {:>10} {:>10} {:>10} {:>9}\n", "traffic", "policy", "hit rate",
              "TTFT mean", "p50 ms", "p99 ms", "imbalance");
-  for (int kind = 0; kind < 4; ++kind) {
+  for (int kind = 0; kind < kTraffics; ++kind) {
     for (const std::string_view name : PolicyNames()) {
-      if (!only.empty() && name != only) continue;
-      PolicyOptions options;
-      options.seed = seed;
-      options.now = &SimulatedClock;
-      simulated_now = 0;
-      auto policy = MakePolicy(name, options);
-      auto traffic = MakeTraffic(kind, workers, load, seed);
-      const Result result = Simulate(*traffic, **policy, workers, requests);
-      fmt::print("{:<14} {:<20} {:>8.3f} {:>10.0f} {:>10.0f} {:>10.0f} {:>9.2f}\n", traffic->name,
-                 name, result.hit_rate, result.mean * 1e3, result.p50 * 1e3, result.p99 * 1e3,
-                 result.imbalance);
-      std::fflush(stdout);
+      if (IsWanted(options, name)) Print(kind, name, options);
     }
   }
   return 0;

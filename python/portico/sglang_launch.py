@@ -289,7 +289,8 @@ def start_schedulers(args, report):
         if no_media:
             helpers.stop()
             helpers = None
-    media = {"address": helpers.address if helpers else "", "helpers": args.media_helpers, "reason": no_media}
+    media = {"address": helpers.address if helpers else "", "helpers": args.media_helpers, "reason": no_media,
+             "kinds": helpers.kinds if helpers else {}}
     return server_args, port_args, result, processes, helpers, media, pairs, listeners
 
 

@@ -3,31 +3,44 @@
 Requests come over a Unix socket, one after the other on each connection:
 
     -> u32 little endian: bytes of the head; the head, JSON {"text": TEXT or null, "ids": [...] or null,
-       "max_input_tokens": N, "images": [{"size": BYTES, "detail": WORD or null}, ...]}; the images' bytes
+       "max_input_tokens": N, "media": [{"kind": "image", "video" or "audio", "size": BYTES, "detail": WORD or null}, ...]};
+       the files' bytes
     <- u32; the head, JSON {"ids": BYTES, "media": BYTES} or {"error": TEXT, "status": 400 or 500};
        the prompt's tokens with the places of the media, 8 bytes each; mm_inputs in SGLang's own encoding
 
-What the processor cannot read is the request's fault (400). One that takes longer than TIME_LIMIT ends the
-process, which the launcher starts again: threads of decoders cannot be stopped.
+Each process tells at its start which kinds it reads (`kinds`: the reason why not, or an empty text). What the processor cannot
+read is the request's fault (400): decoders have errors of all types. One that takes longer than TIME_LIMIT gets that answer too,
+and ends the process, which the launcher starts again: threads of decoders cannot be stopped. A file that is small may be huge
+once it is decoded: where memory ends, this process is the one that the kernel ends, not a scheduler. SGLang's processors fork
+pools: each process has a group of its own, which ends with it.
 """
 from __future__ import annotations
 
 import array
 import asyncio
+import contextlib
 import ctypes
+import faulthandler
+import importlib
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
 
 TIME_LIMIT = 60.0
 MOST_HEAD = 64 << 20
-MOST_IMAGES = 256
+MOST_MADE = 1 << 30
+MOST_ITEMS = 4096
+KINDS = ("image", "video", "audio")
+# FFmpeg opens what such texts name: other files of this machine, and addresses.
+PLAYLISTS = (b"#EXTM3U", b"ffconcat", b"<?xml", b"<MPD", b"v=0", b"[playlist]")
 
 
 def read_exactly(connection, count: int) -> bytes:
@@ -45,9 +58,9 @@ def read_request(connection):
     if size > MOST_HEAD:
         raise EOFError
     head = json.loads(read_exactly(connection, size))
-    if len(head["images"]) > MOST_IMAGES:
+    if len(head["media"]) > MOST_ITEMS or any(item["kind"] not in KINDS for item in head["media"]):
         raise EOFError
-    return head, [read_exactly(connection, int(image["size"])) for image in head["images"]]
+    return head, [read_exactly(connection, int(item["size"])) for item in head["media"]]
 
 
 def write_reply(connection, head: dict, *parts) -> None:
@@ -55,6 +68,63 @@ def write_reply(connection, head: dict, *parts) -> None:
     connection.sendall(struct.pack("<I", len(text)) + text)
     for part in parts:
         connection.sendall(part)
+
+
+def check_file(kind: str, file: bytes) -> None:
+    """ValueError for a text that leads a decoder to other files."""
+    if kind != "image" and file[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
+        raise ValueError(f"a playlist is not {'audio' if kind == 'audio' else 'a video'}")
+
+
+def loads(*names: str) -> bool:
+    """Whether these modules can be imported; torchcodec fails with others than ImportError where FFmpeg is not."""
+    try:
+        for name in names:
+            importlib.import_module(name)
+    except (ImportError, RuntimeError, OSError):
+        return False
+    return True
+
+
+def missing_decoder(kind: str) -> str:
+    """Why SGLang's load_audio and load_video would fail for every file; empty: they need not."""
+    if kind == "image" or loads("torchcodec.decoders"):
+        return ""
+    if kind == "video":
+        return "" if loads("decord") else "SGLang's Python has neither torchcodec nor decord to decode it"
+    return "" if loads("soundfile", "torchaudio") else "SGLang's Python has neither torchcodec nor soundfile and torchaudio to decode it"
+
+
+def kinds_of(processor, config) -> dict[str, str]:
+    """For each kind: empty, or why this model's processor does not read it."""
+    tokens = getattr(processor, "mm_tokens", None)
+
+    def has_place(kind):
+        names = (f"{kind}_token", f"{kind}_token_id", f"{kind}_token_regex")
+        return any(getattr(tokens, name, None) not in (None, "", -1) for name in names)
+
+    known = {kind: has_place(kind) for kind in KINDS}
+    if not any(known.values()):  # it keeps its marks elsewhere
+        hears = bool(getattr(config, "is_audio_understandable_model", False))
+        known = {"image": bool(getattr(config, "is_image_understandable_model", not hears)), "video": False, "audio": hears}
+    return {kind: missing_decoder(kind) if known[kind] else "the model's processor has no place for it" for kind in KINDS}
+
+
+def check_places(made, given: dict[str, int]) -> None:
+    """ValueError where the prompt has fewer places than media: SGLang leaves the others out."""
+    if made is None or not made.mm_items:
+        raise ValueError("the prompt has no place for its media")
+    names = {"image": "images", "video": "videos", "audio": "audio files"}
+    of_kind = {kind: [item for item in made.mm_items if item.modality.name.lower() == kind] for kind in KINDS}
+    if not of_kind["video"] and "video" in given:  # some models see a video as images
+        given = {**given, "image": given.get("image", 0) + given["video"]}
+        del given["video"]
+        names["image"] = "images and videos"
+    for kind, count in given.items():
+        items = of_kind[kind]
+        places = max(len(items), sum(len(item.offsets or ()) for item in items))
+        if places < count:
+            raise ValueError(f"the prompt has places for {places} of its {count} {names[kind]}")
 
 
 class Processor:
@@ -76,30 +146,44 @@ class Processor:
         self.processor = multimodal_processor.get_mm_processor(
             config.hf_config, server_args, tokenizer_manager.get_processor_wrapper(),
             tokenizer_manager.determine_tensor_transport_mode(), model_config=config)
+        self.kinds = kinds_of(self.processor, config)
         self.encode = io_struct._msgpack_encoder.encode
         self.decode = msgspec.msgpack.Decoder(
             MultimodalProcessorOutput, dec_hook=dec_hook, ext_hook=ext_hook).decode
         self.loop = asyncio.new_event_loop()
 
-    def __call__(self, head: dict, images: list) -> tuple[bytes, bytes]:
-        return self.loop.run_until_complete(self.process(head, images))
+    def __call__(self, head: dict, files: list) -> tuple[bytes, bytes]:
+        return self.loop.run_until_complete(self.process(head, files))
 
-    async def process(self, head: dict, images: list) -> tuple[bytes, bytes]:
+    def has_mark(self, kind: str, text, ids) -> bool:
+        """Whether the prompt, which is the text if there is one, has the kind's mark somewhere."""
+        tokens = getattr(self.processor, "mm_tokens", None)
+        regex = getattr(tokens, f"{kind}_token_regex", None)
+        if text:
+            return regex is None or bool(regex.search(text))
+        return getattr(tokens, f"{kind}_token_id", None) in (None, *(ids or ()))
+
+    async def process(self, head: dict, files: list) -> tuple[bytes, bytes]:
         from sglang.srt.utils import ImageData
 
-        data = [ImageData(url=image, detail=about["detail"]) if about.get("detail") else image
-                for image, about in zip(images, head["images"])]
+        data = {}
+        for file, about in zip(files, head["media"]):
+            source = ImageData(url=file, detail=about["detail"]) if about["kind"] == "image" and about.get("detail") else file
+            data.setdefault(about["kind"], []).append(source)
         text, ids = head.get("text"), head.get("ids")
-        request = self.request_type(text=text, input_ids=None if text else ids, image_data=data, sampling_params={})
+        # Some processors read the audio that they are given, some the request's; videos are the request's alone.
+        request = self.request_type(text=text, input_ids=None if text else ids, sampling_params={},
+                                    **{f"{kind}_data": sources for kind, sources in data.items()})
         prefers_ids = getattr(self.processor, "prefer_tokenized_input", False) and ids
-        made = await self.processor.process_mm_data_async(
-            image_data=data, audio_data=None, input_text=ids if prefers_ids else (text or ids), request_obj=request,
-            max_req_input_len=head.get("max_input_tokens"))
-        if made is None or not made.mm_items:
-            raise ValueError("the prompt has no place for its media")
-        places = max(len(made.mm_items), sum(len(item.offsets or ()) for item in made.mm_items))
-        if places < len(images):  # SGLang leaves the others out
-            raise ValueError(f"the prompt has places for {places} of its {len(images)} images")
+        try:
+            made = await self.processor.process_mm_data_async(
+                image_data=data.get("image"), audio_data=data.get("audio"), input_text=ids if prefers_ids else (text or ids),
+                request_obj=request, max_req_input_len=head.get("max_input_tokens"))
+        except AssertionError as error:  # so some processors say that they were given media without a place
+            if all(self.has_mark(kind, text, ids) for kind in data):
+                raise
+            raise ValueError("the prompt has no place for its media") from error
+        check_places(made, {kind: len(sources) for kind, sources in data.items()})
         if made.input_ids is not None:
             ids = made.input_ids
         encoded = self.encode(made)
@@ -107,22 +191,70 @@ class Processor:
         return array.array("q", [int(i) for i in ids]).tobytes(), encoded
 
 
-def answer(processor, connection) -> None:
-    """One request; EOFError once the other side has gone."""
-    head, images = read_request(connection)
-    overdue = threading.Timer(TIME_LIMIT, lambda: os._exit(1))
-    overdue.daemon = True
-    overdue.start()
+def is_ours(error: BaseException) -> bool:
+    """Whether it says nothing of the media: memory, what is not installed, a message that SGLang's scheduler would not read."""
+    if isinstance(error, (ImportError, MemoryError)) or type(error).__module__.partition(".")[0] == "msgspec":
+        return True
+    text = f"{type(error).__name__}: {error}"
+    return any(sign in text for sign in ("OutOfMemoryError", "CUDA out of memory", "CUDA error"))
+
+
+def describe(head: dict) -> str:
+    """For the log."""
+    return ", ".join(f"{item['kind']} of {item['size']} bytes" for item in head["media"][:16])[:1000]
+
+
+def end_group(leader: int) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+class Overdue:
+    """Ends this process when a request takes longer than the limit, unless answered() comes first."""
+
+    def __init__(self, seconds: float, connection, head: dict):
+        self.seconds, self.connection, self.head = seconds, connection, head
+        self.speaks = threading.Lock()  # who holds it answers
+        self.timer = threading.Timer(seconds, self.end)
+        self.timer.daemon = True
+        self.timer.start()
+        # A decoder that keeps the interpreter to itself is ended by a thread that does not need it.
+        faulthandler.dump_traceback_later(seconds + 10, exit=True)
+
+    def answered(self) -> None:
+        self.speaks.acquire()
+        self.timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
+
+    def end(self) -> None:
+        if not self.speaks.acquire(blocking=False):
+            return
+        print(f"a media helper ends: {self.seconds:g} s are not enough to read {describe(self.head)}", flush=True)
+        with contextlib.suppress(OSError):
+            write_reply(self.connection, {"error": f"it takes longer than {self.seconds:g} s", "status": 400})
+        end_group(os.getpid())
+        os._exit(1)
+
+
+def answer(processor, connection, reads) -> None:
+    """One request; EOFError once the other side has gone. `reads` is told what is read."""
+    head, files = read_request(connection)
+    reads.value = describe(head).encode()
+    overdue = Overdue(getattr(processor, "time_limit", TIME_LIMIT), connection, head)
     try:
-        ids, media = processor(head, images)
+        for about, file in zip(head["media"], files):
+            check_file(about["kind"], file)
+        ids, media = processor(head, files)
+        if len(media) > MOST_MADE:
+            raise ValueError(f"the processor makes {len(media)} bytes of them, and {MOST_MADE} are taken")
     except Exception as error:
-        # As SGLang's own server; a file that no decoder reads is a RuntimeError there.
         text = str(error) or type(error).__name__
-        theirs = isinstance(error, (ValueError, OSError)) or text.startswith("Error while loading data")
-        return write_reply(connection, {"error": text[:1000], "status": 400 if theirs else 500})
-    finally:
-        overdue.cancel()
-    write_reply(connection, {"ids": len(ids), "media": len(media)}, ids, media)
+        reply = {"error": text[:1000], "status": 500 if is_ours(error) else 400}, ()
+    else:
+        reply = {"ids": len(ids), "media": len(media)}, (ids, media)
+    overdue.answered()
+    reads.value = b""
+    write_reply(connection, reply[0], *reply[1])
 
 
 def sglang_processor(server_args):
@@ -137,23 +269,57 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
-def serve(make_processor, argument, listener, ready) -> None:
-    """The process: `ready` is told None, or why there is no processor."""
+def die_first() -> None:
+    """Of all processes, where memory ends."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass
+
+
+class Forks:
+    """Processes that the processor forks. They let go of the sockets, whose other side waits for their end."""
+
+    def __init__(self):
+        self.sockets = []
+        self.by_main_thread = False
+        os.register_at_fork(before=self.before, after_in_child=self.in_child)
+
+    def before(self) -> None:
+        self.by_main_thread = threading.current_thread() is threading.main_thread()
+
+    def in_child(self) -> None:
+        for each in self.sockets:
+            each.close()
+        if self.by_main_thread:  # the signal comes when the thread ends
+            end_with_parent()
+
+
+def serve(make_processor, argument, listener, ready, scratch, reads) -> None:
+    """The process: `ready` is told its kinds, or why there is no processor. Decoders write their files to the folder `scratch`."""
+    os.setsid()
     end_with_parent()
+    die_first()
+    faulthandler.enable()
+    forks = Forks()
+    forks.sockets = [listener]
+    tempfile.tempdir = scratch
     try:
         processor = make_processor(argument)
     except BaseException as error:
         ready.send(f"{type(error).__name__}: {error}"[:1000])
         ready.close()
         sys.exit(1)
-    ready.send(None)
+    ready.send(processor.kinds)
     ready.close()
     while True:
         connection, _ = listener.accept()
+        forks.sockets = [listener, connection]
         with connection:
             try:
                 while True:
-                    answer(processor, connection)
+                    answer(processor, connection, reads)
             except (EOFError, ConnectionError):
                 pass
 
@@ -166,19 +332,24 @@ class Helpers:
     def __init__(self, folder: str, count: int, argument, make_processor=sglang_processor):
         self.context = multiprocessing.get_context("spawn")
         self.make_processor, self.argument = make_processor, argument
-        self.address = os.path.join(folder, "media.sock")
+        self.folder, self.address = folder, os.path.join(folder, "media.sock")
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(self.address)
         # Requests wait here while a process is started again; Portico bounds them.
         self.listener.listen(64)
+        self.kinds = {}  # once ready: for each kind empty, or why it is not read
         self.processes, self.reports, self.started = [None] * count, [None] * count, [0.0] * count
+        self.reads = [self.context.Array("c", 1024, lock=False) for _ in range(count)]  # while they do, what
         for i in range(count):
             self.start(i)
 
     def start(self, i: int) -> None:
+        scratch = os.path.join(self.folder, f"media-{i}")
+        shutil.rmtree(scratch, ignore_errors=True)  # what a former process left
+        os.makedirs(scratch, 0o700, exist_ok=True)
         self.reports[i], told = self.context.Pipe(duplex=False)
         self.processes[i] = self.context.Process(
-            target=serve, args=(self.make_processor, self.argument, self.listener, told))
+            target=serve, args=(self.make_processor, self.argument, self.listener, told, scratch, self.reads[i]))
         self.processes[i].start()
         told.close()
         self.started[i] = time.monotonic()
@@ -186,20 +357,31 @@ class Helpers:
     def wait_ready(self, seconds: float = 600.0) -> str | None:
         """Why there is no processor, or None."""
         try:
-            return self.reports[0].recv() if self.reports[0].poll(seconds) else "its processor does not start"
+            told = self.reports[0].recv() if self.reports[0].poll(seconds) else "its processor does not start"
         except EOFError:
             return "its processor's process has ended"
+        if isinstance(told, str):
+            return told
+        self.kinds = told
+        return None
 
     def keep(self) -> None:
         """Starts again what has ended."""
         for i, process in enumerate(self.processes):
-            if process.is_alive() or time.monotonic() - self.started[i] < self.BACKOFF:
+            if process.is_alive():
+                continue
+            end_group(process.pid)
+            if time.monotonic() - self.started[i] < self.BACKOFF:
                 continue
             process.join()
-            print(f"a media helper has ended (exit code {process.exitcode}) and is started again", flush=True)
+            what = self.reads[i].value.decode(errors="replace")
+            self.reads[i].value = b""
+            print(f"a media helper has ended (exit code {process.exitcode}{', while it read ' + what if what else ''}) and is started again",
+                  flush=True)
             self.start(i)
 
     def stop(self) -> None:
         for process in self.processes:
+            end_group(process.pid)
             process.kill()
         self.listener.close()

@@ -22,13 +22,22 @@ bool IsBearer(std::string_view header, std::string_view api_key) {
   return SameKey(header.substr(kBearer.size()), api_key);
 }
 
-}  // namespace
-
-Status CheckApiKey(std::string_view authorization, const std::string& api_key) {
-  if (api_key.empty() || IsBearer(authorization, api_key)) return OkStatus();
+Status KeyRefused() {
   return Error(StatusCode::kUnauthenticated,
                "Incorrect or missing API key; send `Authorization: Bearer KEY`.", {},
                "invalid_api_key");
+}
+
+}  // namespace
+
+Status CheckApiKey(std::string_view authorization, const std::string& api_key) {
+  return api_key.empty() || IsBearer(authorization, api_key) ? OkStatus() : KeyRefused();
+}
+
+Status CheckApiKey(const net::HttpRequest& request, const std::string& api_key) {
+  const bool shown = api_key.empty() || IsBearer(request.Header("authorization"), api_key) ||
+                     SameKey(request.Header("x-api-key"), api_key);
+  return shown ? OkStatus() : KeyRefused();
 }
 
 }  // namespace portico::api

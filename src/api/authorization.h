@@ -5,10 +5,15 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "net/http/exchange.h"
 
 namespace portico::api {
 
 // UNAUTHENTICATED unless the value of `authorization` is "Bearer KEY" or no key is configured.
 Status CheckApiKey(std::string_view authorization, const std::string& api_key);
+
+// The same of a request's headers, where `x-api-key: KEY` does as well: Anthropic's clients send that. One of them is
+// enough where a client sends both.
+Status CheckApiKey(const net::HttpRequest& request, const std::string& api_key);
 
 }  // namespace portico::api

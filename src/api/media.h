@@ -9,6 +9,8 @@
 #include "api/context.h"
 #include "api/planning_call.h"
 #include "base/status.h"
+#include "message/request_media.h"
+#include "net/http/body_budget.h"
 #include "service/generation/generation.h"
 #include "service/plan/capability_checks.h"
 #include "service/plan/request_media.h"
@@ -30,6 +32,34 @@ std::vector<GenerationPlan*> PlansWithMedia(Planned& planned) {
     for (GenerationPlan& plan : planned.plan.prompts) add(plan);
   }
   return plans;
+}
+
+// Whether a result has media, which hold as many bytes as the body that they came in.
+template <typename Result>
+bool HoldsMedia(Result& result) {
+  if constexpr (requires {
+                  result.ok();
+                  result->model;
+                  result->plan;
+                }) {
+    return result.ok() && !PlansWithMedia(*result).empty();
+  } else {
+    return false;
+  }
+}
+
+// The share of the budget that the body took is the media's from here on, until the engine has read them.
+template <typename Planned>
+void LeaseMedia(net::BodyLease& lease, Planned& planned) {
+  if (lease.taken() == 0) return;
+  const std::vector<GenerationPlan*> plans = PlansWithMedia(planned);
+  if (plans.empty()) return;
+  const auto shared = std::make_shared<net::BodyLease>(std::move(lease));
+  for (GenerationPlan* plan : plans) {
+    auto media = std::make_shared<RequestMedia>(*plan->extras->media);
+    media->lease = shared;
+    plan->extras = WithMedia(plan->extras, std::move(media));
+  }
 }
 
 // Reads what came with the request.

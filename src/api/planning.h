@@ -48,7 +48,7 @@ inline Status PoolIsFull() {
 
 // How long the request takes its share of the budget for bodies.
 enum class LeaseEnds {
-  kPlanned,  // the plan is small, or counted elsewhere
+  kPlanned,  // the plan is small, or counted elsewhere; one with media takes it along (LeaseMedia)
   kTaken,    // the plan holds as much as the body: the answer finds the lease in its transport
 };
 
@@ -104,7 +104,7 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
     using Planned = decltype(PrepareInMemory(prepare, request->body, gate));
     auto planned = std::make_shared<Planned>(PrepareInMemory(prepare, request->body, gate));
     std::string().swap(request->body);
-    if (ends == LeaseEnds::kPlanned) request->lease.Release();
+    if (ends == LeaseEnds::kPlanned && !HoldsMedia(*planned)) request->lease.Release();
     shard.shard.Post([planned, request, &shard, answer] {
       EndPlanning<Transport>(shard, request->call, [&](std::unique_ptr<Transport> owned) {
         owned->lease() = std::move(request->lease);
@@ -133,6 +133,7 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
 template <typename Api>
 void AnswerPlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
                    StatusOr<typename Api::Planned> planned) {
+  if (planned.ok()) LeaseMedia(exchange->lease(), *planned);
   exchange->request.DropBody();
   if (!planned.ok()) return ReplyError(*exchange, shard.api, planned.status());
   if (WaitsForMedia(exchange, shard, *planned, AnswerPlanned<Api>)) return;

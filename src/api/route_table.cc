@@ -27,8 +27,9 @@ HttpResponse Preflight(const HttpRequest& request, const ApiContext& api,
   HttpResponse response = Head(request, api, 204, "");
   response.headers.emplace_back("access-control-allow-methods", methods);
   std::string_view asked = request.Header("access-control-request-headers");
-  response.headers.emplace_back("access-control-allow-headers",
-                                asked.empty() ? "authorization, content-type" : std::string(asked));
+  response.headers.emplace_back(
+      "access-control-allow-headers",
+      asked.empty() ? "authorization, content-type, x-api-key" : std::string(asked));
   response.headers.emplace_back("access-control-max-age", "600");
   return response;
 }
@@ -51,8 +52,9 @@ std::string MediaType(std::string_view header) {
 
 bool Takes(BodyType body, std::string_view header) {
   if (body == BodyType::kNone || header.empty()) return true;
-  const std::string type = MediaType(header);
-  return type == (body == BodyType::kJson ? "application/json" : "multipart/form-data");
+  const std::string_view wanted =
+      body == BodyType::kJson ? "application/json" : "multipart/form-data";
+  return header == wanted || MediaType(header) == wanted;
 }
 
 std::string WrongType(BodyType body, std::string_view header) {
@@ -137,7 +139,10 @@ std::vector<const Route*> RouteTable::Find(std::string_view path) const {
 std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContext& api) const {
   const Route* route = nullptr;
   std::string methods;
-  for (const Route* candidate : Find(head.path)) {
+  const auto exact = exact_.find(absl::string_view(head.path.data(), head.path.size()));
+  const std::vector<const Route*> below =
+      exact == exact_.end() ? Find(head.path) : std::vector<const Route*>();
+  for (const Route* candidate : exact == exact_.end() ? below : exact->second) {
     const bool as_get = head.method == "HEAD" && candidate->method == "GET";
     if (candidate->method == head.method || as_get) route = candidate;
     if (!methods.empty()) methods += ", ";
@@ -154,8 +159,7 @@ std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContex
   head.route = route;
   if (route->access != Access::kOpen) {
     const Status key =
-        CheckApiKey(head.Header("authorization"),
-                    route->access == Access::kAdmin ? api.operator_key() : api.api_key);
+        CheckApiKey(head, route->access == Access::kAdmin ? api.operator_key() : api.api_key);
     if (!key.ok()) return ErrorResponse(head, api, key);
   }
   const std::string_view type = head.Header("content-type");

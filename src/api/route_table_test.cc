@@ -133,6 +133,16 @@ TEST_F(Admission, EachRouteWantsItsKey) {
   EXPECT_EQ(Ask("GET", "/admin", {}, "admin"), 0);
 }
 
+// Anthropic's clients were told that their key is missing.
+TEST_F(Admission, AKeyMayBeInXApiKey) {
+  EXPECT_EQ(Ask("GET", "/key", {{"x-api-key", "user"}}, ""), 0);
+  EXPECT_EQ(Ask("GET", "/key", {{"x-api-key", "Bearer user"}}, ""), 401);
+  EXPECT_EQ(Ask("GET", "/key", {{"x-api-key", ""}}, ""), 401);
+  EXPECT_EQ(Ask("GET", "/admin", {{"x-api-key", "user"}}, ""), 401);
+  EXPECT_EQ(Ask("GET", "/admin", {{"x-api-key", "admin"}}, "user"), 0);
+  EXPECT_EQ(Ask("GET", "/key", {{"x-api-key", "of another server"}}), 0);
+}
+
 TEST_F(Admission, UnknownPathsAndMethodsAreNamed) {
   EXPECT_EQ(Ask("GET", "/none"), 404);
   EXPECT_EQ(Ask("GET", "/below/"), 404);

@@ -89,6 +89,8 @@ std::string OneLine(std::string_view message) {
 StatusOr<LogLevel> ParseLogLevel(std::string_view name) {
   std::string lower(name);
   absl::AsciiStrToLower(&lower);
+  if (lower == "warn") lower = "warning";
+  if (lower == "trace") lower = "debug";
   const auto it = std::find(kLevelNames.begin(), kLevelNames.end(), lower);
   if (it == kLevelNames.end()) {
     return InvalidArgument(

@@ -17,8 +17,8 @@ namespace portico {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kCritical };
 
-// "debug", "info", "warning", "error", "critical", in any case (SGLang's --log-level); else
-// INVALID_ARGUMENT.
+// "debug", "info", "warning", "error", "critical", in any case (SGLang's --log-level); "warn" is warning and
+// "trace" (uvicorn's) is debug. Else INVALID_ARGUMENT.
 StatusOr<LogLevel> ParseLogLevel(std::string_view name);
 
 // Messages below `level` are dropped. Before the first call: info. May be called again.

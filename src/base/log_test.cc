@@ -15,6 +15,8 @@ TEST(Log, KnowsTheLevelsOfSglang) {
   EXPECT_EQ(*ParseLogLevel("debug"), LogLevel::kDebug);
   EXPECT_EQ(*ParseLogLevel("WARNING"), LogLevel::kWarning);
   EXPECT_EQ(*ParseLogLevel("critical"), LogLevel::kCritical);
+  EXPECT_EQ(*ParseLogLevel("warn"), LogLevel::kWarning);
+  EXPECT_EQ(*ParseLogLevel("trace"), LogLevel::kDebug);
   EXPECT_EQ(ParseLogLevel("loud").status().code(), StatusCode::kInvalidArgument);
 }
 

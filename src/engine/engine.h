@@ -2,6 +2,7 @@
 // token ids, and knows nothing of text, JSON, HTTP or gRPC.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "engine/control.h"
 #include "message/generate.h"
 #include "message/pooling.h"
+#include "message/request_media.h"
 
 namespace portico {
 
@@ -56,7 +58,7 @@ struct EngineCapabilities {
   bool compiles_grammars = false;  // it takes the constraint's text, and needs no compiled object
   bool hidden_states = false;
   bool routed_experts = false;
-  bool media = false;
+  std::array<bool, kMediaKinds> media{};  // by MediaKind
   bool input_embeddings = false;
   bool lora = false;
   bool sessions = false;
@@ -66,6 +68,8 @@ struct EngineCapabilities {
   bool cache_keys = false;  // extra_key, cache_salt
   bool stop_regex = false;
   int32_t data_parallel_ranks = 1;
+
+  bool Takes(MediaKind kind) const { return media[static_cast<size_t>(kind)]; }
 
   bool pooling = false;       // SubmitPooling
   bool pooling_lora = false;  // PoolingRequest::lora_path
@@ -104,7 +108,8 @@ struct EngineInfo {
   int32_t token_types = 1;  // type ids below it can be told apart
 
   EngineCapabilities can;
-  std::string no_media;  // why it takes none, where the model could see; else empty
+  // By MediaKind: why it takes none of that, where the model could or takes another kind; else empty.
+  std::array<std::string, kMediaKinds> no_media;
 };
 
 // A snapshot of counters; cheap to take, exact when the engine is idle.

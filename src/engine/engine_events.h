@@ -11,13 +11,12 @@
 namespace portico::engine_events {
 
 using events::Event;
+using events::EventGroup;
 
 // The request has come to the engine's thread and waits for its first step.
 inline void Queued(StreamId stream, int64_t prompt_tokens) {
-  if (!events::On()) return;
-  const events::Key key = events::StreamKey(stream);
-  events::Record(Event::kStageInputReceived, key, events::kEngine, {.peer = events::kFrontend});
-  events::Record(Event::kSchedulerQueueEnter, key, events::kEngine, {.a = prompt_tokens});
+  events::Record(EventGroup::kEngineQueued, events::StreamKey(stream), events::kEngine,
+                 {.peer = events::kFrontend, .a = prompt_tokens});
 }
 
 // The first step that computes of its prompt begins.
@@ -28,13 +27,7 @@ inline void PrefillStarts(StreamId stream, int64_t prompt_tokens, int64_t cached
 
 // Its prompt has been computed: the first token is there.
 inline void First(StreamId stream) {
-  if (!events::On()) return;
-  const events::Key key = events::StreamKey(stream);
-  events::Record(Event::kSchedulerPrefillEnd, key, events::kEngine);
-  events::Record(Event::kSchedulerFirstEmit, key, events::kEngine);
-  events::Record(Event::kStageFirstStreamChunkSent, key, events::kEngine,
-                 {.peer = events::kFrontend, .a = 0});
-  events::Record(Event::kStageStreamChunkSent, key, events::kEngine,
+  events::Record(EventGroup::kEngineFirst, events::StreamKey(stream), events::kEngine,
                  {.peer = events::kFrontend, .a = 0});
 }
 

@@ -1,6 +1,8 @@
 // What goes into an engine and what comes out: token ids, never text (DESIGN: GenerateRequest, TokenDelta).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "base/status.h"
 #include "message/constraint.h"
 #include "message/request_extras.h"
+#include "message/request_media.h"
 #include "message/sampling.h"
 #include "message/trace_context.h"
 
@@ -77,6 +80,9 @@ struct TokenUsage {
   int32_t completion_tokens = 0;
   int32_t retractions = 0;        // how often it was sent back to the queue
   int32_t reasoning_tokens = -1;  // of the completion; -1: nobody tells them apart
+  std::array<int32_t, kMediaKinds> media_tokens{};  // of the prompt, by MediaKind
+
+  int32_t Of(MediaKind kind) const { return media_tokens[static_cast<size_t>(kind)]; }
 };
 
 // With which weights the tokens [begin, end) of an answer were computed.

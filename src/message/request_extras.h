@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "message/request_media.h"
@@ -57,5 +58,17 @@ struct RequestExtras {
   int32_t embedding_size = 0;
   std::shared_ptr<const RequestMedia> media;  // null: none
 };
+
+// Adds them to those that `extras`, which may be null, has. None leave it as it is.
+inline void AddMedia(std::vector<MediaItem> items, std::shared_ptr<const RequestExtras>* extras) {
+  if (items.empty()) return;
+  auto made = *extras == nullptr ? std::make_shared<RequestExtras>()
+                                 : std::make_shared<RequestExtras>(**extras);
+  auto media = made->media == nullptr ? std::make_shared<RequestMedia>()
+                                      : std::make_shared<RequestMedia>(*made->media);
+  for (MediaItem& item : items) media->items.push_back(std::move(item));
+  made->media = std::move(media);
+  *extras = std::move(made);
+}
 
 }  // namespace portico

@@ -1,28 +1,68 @@
-// What a prompt has beside its text: images, for engines whose models see (EngineCapabilities::media).
+// What a prompt has beside its text: media, for engines whose models take them (EngineCapabilities::media).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace portico {
 
+enum class MediaKind : uint8_t { kImage, kVideo, kAudio };
+inline constexpr size_t kMediaKinds = 3;
+
+// As SGLang calls it in its fields, limits and columns; of static storage.
+constexpr std::string_view NameOf(MediaKind kind) {
+  constexpr std::string_view kNames[kMediaKinds] = {"image", "video", "audio"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+// "is …", for messages; of static storage.
+constexpr std::string_view PhraseOf(MediaKind kind) {
+  constexpr std::string_view kPhrases[kMediaKinds] = {"an image", "a video", "audio"};
+  return kPhrases[static_cast<size_t>(kind)];
+}
+
+// No limit of one prompt's items of one kind is higher.
+inline constexpr size_t kMaxMediaOfKind = 1024;
+
+// ReasonOf() an error that concerns what reads media alone: it says nothing of the engine, which takes text as before.
+inline constexpr std::string_view kMediaFailed = "media_failed";
+
 struct MediaItem {
+  MediaKind kind = MediaKind::kImage;
+  std::string field;                         // of the API, for messages: "image_data"
   std::string place;                         // for messages: "messages[0].content[1].image_url"
   std::string url;                           // as the client gave it, until the bytes are there
   std::shared_ptr<const std::string> bytes;  // a file, still encoded; null: not yet
-  std::string detail;                        // OpenAI's; empty: not given
+  std::string detail;                        // OpenAI's, of an image; empty: not given
 };
 
 // Immutable once submitted; shared between the choices of a request.
 struct RequestMedia {
-  std::string field;              // of the API, for messages
-  std::vector<MediaItem> images;  // not empty; in the order of their places in the prompt
+  // Not empty; those of one kind in the order of their places in the prompt.
+  std::vector<MediaItem> items;
   // The prompt with a mark for each item, as the chat template or the client wrote it. Empty: the prompt's ids stand
   // for it.
   std::string text;
   // The client named the limit of new tokens, so that it is refused rather than cut once the prompt has grown.
   bool limit_is_asked = false;
+  // Each choice's request has all that an engine makes of the media, together no more than so many bytes.
+  int32_t choices = 1;
+  int64_t max_made_bytes = INT64_MAX;
+  // Counts the bytes of the request that they came with, while anyone has them; null: they are not counted there.
+  std::shared_ptr<void> lease;
+
+  // The field that all items came in; empty: there are several.
+  std::string_view field() const {
+    const std::string_view first = items.front().field;
+    for (const MediaItem& item : items) {
+      if (item.field != first) return {};
+    }
+    return first;
+  }
 };
 
 }  // namespace portico

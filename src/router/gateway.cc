@@ -236,7 +236,9 @@ std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
       ++busy;
     }
   }
-  std::string why = fmt::format("none of {} workers can take the request:", workers.size());
+  std::string why = workers.size() == 1
+                        ? "the only worker cannot take the request:"
+                        : fmt::format("none of {} workers can take the request:", workers.size());
   const auto add = [&](int count, std::string_view what) {
     if (count > 0) {
       why += fmt::format("{} {} {}", why.ends_with(':') ? "" : ",", count, what);

@@ -34,6 +34,8 @@ struct HealthOptions {
   // A worker that holds requests and from which nothing has come for so long is stalled; one whose server
   // answers, but whose engine does not infer, after twice as long. Zero: never.
   Duration stall_timeout = std::chrono::seconds(10);
+  // Whoever runs the gateway starts its workers with it: that one is not up yet is no cause for a warning.
+  bool starts_workers = false;
 };
 
 // Which policy chooses among the workers of each role.

@@ -22,16 +22,21 @@ Status Join(const EngineInfo& other, EngineInfo* info) {
   info->max_total_tokens += other.max_total_tokens;
   info->max_running_requests += other.max_running_requests;
   info->max_queued_requests += other.max_queued_requests;
-  for (const auto can : {&EngineCapabilities::logprobs, &EngineCapabilities::prompt_logprobs,
-                         &EngineCapabilities::grammars, &EngineCapabilities::compiles_grammars,
-                         &EngineCapabilities::hidden_states, &EngineCapabilities::routed_experts,
-                         &EngineCapabilities::media, &EngineCapabilities::input_embeddings,
-                         &EngineCapabilities::lora, &EngineCapabilities::custom_logit_processors,
-                         &EngineCapabilities::disaggregation, &EngineCapabilities::priorities,
-                         &EngineCapabilities::cache_keys, &EngineCapabilities::stop_regex,
-                         &EngineCapabilities::pooling, &EngineCapabilities::pause,
-                         &EngineCapabilities::weight_updates, &EngineCapabilities::profiles}) {
+  for (const auto can :
+       {&EngineCapabilities::logprobs, &EngineCapabilities::prompt_logprobs,
+        &EngineCapabilities::grammars, &EngineCapabilities::compiles_grammars,
+        &EngineCapabilities::hidden_states, &EngineCapabilities::routed_experts,
+        &EngineCapabilities::input_embeddings, &EngineCapabilities::lora,
+        &EngineCapabilities::custom_logit_processors, &EngineCapabilities::disaggregation,
+        &EngineCapabilities::priorities, &EngineCapabilities::cache_keys,
+        &EngineCapabilities::stop_regex, &EngineCapabilities::pooling, &EngineCapabilities::pause,
+        &EngineCapabilities::weight_updates, &EngineCapabilities::profiles}) {
     info->can.*can = info->can.*can && other.can.*can;
+  }
+  for (size_t kind = 0; kind < kMediaKinds; ++kind) {
+    if (!info->can.media[kind] || other.can.media[kind]) continue;
+    info->can.media[kind] = false;
+    info->no_media[kind] = other.no_media[kind];
   }
   return OkStatus();
 }

@@ -247,5 +247,39 @@ TEST_F(RoutedEngineTest, WorkersMayLeaveWhileAllOfThemAreStopped) {
   EXPECT_EQ(stopped, 3);
 }
 
+// A video that no decoder reads took the worker out of service, and the next, for requests of text too.
+TEST_F(RoutedEngineTest, FailuresOfMediaSayNothingOfAWorker) {
+  StreamId stream = 1;
+  for (const StatusCode code : {StatusCode::kInternal, StatusCode::kUnavailable}) {
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_TRUE(Submit(++stream).ok());
+      while (At(stream) >= 0) {
+        Fake(At(stream)).End(stream, FinishReason::kError, Error(code, "no", {}, kMediaFailed));
+      }
+    }
+  }
+  EXPECT_EQ(sink_.deltas.size(), 80u);
+  for (const auto& worker : workers_) {
+    EXPECT_EQ(worker->health(), Health::kHealthy);
+    EXPECT_EQ(worker->breaker().state(), Breaker::State::kClosed);
+  }
+  EXPECT_TRUE(engine_->Ready().ok());
+}
+
+TEST_F(RoutedEngineTest, MediaAreLetGoOfWhenTheAnswerBegins) {
+  auto extras = std::make_shared<const RequestExtras>();
+  const std::weak_ptr<const RequestExtras> kept = extras;
+  GenerateRequest request;
+  request.stream = 1;
+  request.prompt = std::make_shared<const std::vector<TokenId>>(100, 1);
+  request.sampling = std::make_shared<const SamplingParams>();
+  request.extras = std::move(extras);
+  ASSERT_TRUE(engine_->Submit(std::move(request), &sink_).ok());
+  EXPECT_FALSE(kept.expired());  // another worker may be asked
+  Fake(At(1)).Send(1, 7);
+  EXPECT_TRUE(kept.expired());
+  Fake(At(1)).End(1, FinishReason::kStop);
+}
+
 }  // namespace
 }  // namespace portico::router

@@ -1,7 +1,12 @@
 // The way back: a worker's deltas go to the request's sink, and one that fails before its first token is asked of another.
 #include "router/routed_lane.h"
 
+#include <memory>
 #include <utility>
+
+#include "base/status.h"
+#include "message/request_extras.h"
+#include "message/request_media.h"
 
 namespace portico::router {
 namespace {
@@ -29,6 +34,7 @@ void RoutedEngine::Lane::Finish(Route& route, const TokenDelta& last, bool abort
     aborted ? worker.breaker().OnNothing() : worker.breaker().OnSuccess();
     return;
   }
+  if (ReasonOf(last.error) == kMediaFailed) return worker.breaker().OnNothing();
   switch (last.error.code()) {
     case StatusCode::kUnavailable:
       worker.SetHealth(Health::kUnhealthy);
@@ -44,7 +50,8 @@ void RoutedEngine::Lane::Finish(Route& route, const TokenDelta& last, bool abort
 
 TokenSink* RoutedEngine::Lane::Take(TokenDelta& delta, TimePoint now) {
   std::unique_ptr<Route> ended;
-  Route* again = nullptr;  // stays in the table, where an abort finds it
+  std::shared_ptr<const RequestExtras> unused;  // media take long to free
+  Route* again = nullptr;                       // stays in the table, where an abort finds it
   bool aborted = false;
   {
     const MutexLock lock(&mutex);
@@ -55,6 +62,7 @@ TokenSink* RoutedEngine::Lane::Take(TokenDelta& delta, TimePoint now) {
     if (!route.begun && !delta.tokens.empty()) {
       route.begun = true;
       route.first = now;
+      unused = std::move(route.request.extras);  // nothing is asked again
       route.worker->FinishPrefill(route.prefill);
     }
     if (delta.finish == FinishReason::kNone) return route.sink;

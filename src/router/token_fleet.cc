@@ -90,7 +90,6 @@ std::unique_ptr<RoutedEngine> TokenFleet::MakeEngine(std::shared_ptr<TokenFleet>
                                                      std::shared_ptr<Policy> policy) {
   RoutedOptions options;
   options.info = facts.info;
-  options.info.name = "routed";
   options.policy = policy;
   options.shards = static_cast<int>(fleet->options_.engine.shards.size());
   options.on_stop = [fleet] { fleet->Stop(); };

@@ -69,7 +69,11 @@ StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
     if (!port.empty()) port.remove_prefix(1);
   } else {
     const size_t colon = place.rfind(':');
-    if (place.find(':') != colon) return Bad(url, "an IPv6 address stands in brackets");
+    if (place.find(':') != colon) {
+      const bool is_list = place.find(',') != std::string_view::npos;
+      return Bad(url, is_list ? "it has a comma; --worker-urls takes URLs with spaces between them"
+                              : "an IPv6 address stands in brackets");
+    }
     spec.host = std::string(place.substr(0, colon));
     if (colon != std::string_view::npos) port = place.substr(colon + 1);
   }

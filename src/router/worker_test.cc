@@ -28,6 +28,9 @@ TEST(ParseWorkerUrlTest, RefusesWhatIsNoPlaceOfAWorker) {
                           "grpcs://a:1/x", "http://a:1\r\nx"}) {
     EXPECT_FALSE(ParseWorkerUrl(url).ok()) << url;
   }
+  EXPECT_EQ(MessageOf(ParseWorkerUrl("http://a:1,http://b:1").status()),
+            "worker `http://a:1,http://b:1`: it has a comma; --worker-urls takes URLs with spaces "
+            "between them");
 }
 
 TEST(WorkerTest, HalvesOfPairsHaveASchemeAndRanksOnlyOverHttp) {

@@ -57,7 +57,8 @@ Status CheckEmbeds(const ServingModel& model) {
   if (task == ModelTask::kEmbed) return OkStatus();
   return Refuse(model,
                 task == ModelTask::kGenerate
-                    ? "it gives no embeddings; serve an embedding model for that"
+                    ? "it gives no embeddings; serve an embedding model for that, or this one with "
+                      "--is-embedding"
                     : "it gives no embeddings; use /v1/classify, or serve an embedding model",
                 "model_does_not_embed");
 }

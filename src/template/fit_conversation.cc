@@ -66,7 +66,7 @@ class Fitting {
       }
       PORTICO_RETURN_IF_ERROR(FitContent(i, kind, before));
       if (kind == Kind::kCall) PORTICO_RETURN_IF_ERROR(FitCalls(i));
-      if (kind == Kind::kTool) FitName(i);
+      if (kind == Kind::kTool) FitResult(i);
       before = SpeakerAfter(kind, before);
     }
     SplitCalls();
@@ -159,7 +159,7 @@ class Fitting {
     }
     std::string text;
     for (size_t i = 0; i < leading_; ++i) {
-      if (const Json* image = ImageIn(messages_[i])) return NoImage(i, image);
+      if (const Json* part = MediumIn(messages_[i], ContentForm())) return NoPlace(i, part);
       if (i > 0) text += "\n\n";
       if (const Json* content = messages_[i].Find("content")) text += TextOfContent(*content);
     }
@@ -212,20 +212,31 @@ class Fitting {
     return OkStatus();
   }
 
-  static const Json* ImageIn(const Json& message) {
+  static bool Takes(const ContentForm& form, std::string_view type) {
+    return type == "image"   ? form.takes_images
+           : type == "video" ? form.takes_videos
+                             : type == "audio" && form.takes_audio;
+  }
+
+  // The first of another kind than text and those that the form takes.
+  static const Json* MediumIn(const Json& message, const ContentForm& form) {
     const Json* content = message.Find("content");
     if (content == nullptr || !content->is_array()) return nullptr;
     for (const Json& part : content->as_array()) {
-      if (!IsTextPart(part)) return &part;
+      if (!IsTextPart(part) && !Takes(form, part.GetString("type"))) return &part;
     }
     return nullptr;
   }
 
-  Status NoImage(size_t at, const Json* part) const {
+  Status NoPlace(size_t at, const Json* part) const {
     const Json& message = messages_[at];
     const auto index = part - message.Find("content")->as_array().data();
-    std::string text = PlaceOf(at) + ".content[" + std::to_string(index) + "] is an image, but ";
-    text += "this model's chat template has no place for one in a message of the role ";
+    const std::string type = part->GetString("type");
+    std::string text = PlaceOf(at) + ".content[" + std::to_string(index) + "] is ";
+    text += type == "audio" ? "audio" : type == "video" ? "a video" : "an image";
+    text += ", but this model's chat template has no place for ";
+    text += type == "audio" ? "it" : "one";
+    text += " in a message of the role ";
     return InvalidArgument("messages", text.append(message.GetString("role")));
   }
 
@@ -242,8 +253,9 @@ class Fitting {
     // Some templates take the first message for the user's, whoever speaks.
     const bool is_taken_for_users = kind == Kind::kAssistant && before == Speaker::kNobody;
     const bool keeps_list = form.takes_parts && !reports && !is_taken_for_users;
-    if (!keeps_list || !form.takes_images) {
-      if (const Json* image = ImageIn(messages_[at])) return NoImage(at, image);
+    const ContentForm texts;
+    if (const Json* part = MediumIn(messages_[at], keeps_list ? form : texts)) {
+      return NoPlace(at, part);
     }
     if (!keeps_list) *content = ContentOf(TextOfContent(*content), form);
     return OkStatus();
@@ -309,18 +321,21 @@ class Fitting {
     }
   }
 
-  void FitName(size_t at) {
-    if (!facts_.tool_needs_name || caller_ == kNone) return;
+  // A result may lack the call's id, as SGLang and vLLM let it, and templates that show it would show "None".
+  void FitResult(size_t at) {
+    if (caller_ == kNone) return;
     Json& result = messages_[at];
-    if (result.Find("name") != nullptr) return;
     const std::string id = result.GetString("tool_call_id");
     const JsonArray& calls = messages_[caller_].Find("tool_calls")->as_array();
-    for (const Json& call : calls) {
-      if (calls.size() > 1 && call.GetString("id") != id) continue;
-      const Json* function = call.Find("function");
-      if (function != nullptr) result.Set("name", function->GetString("name"));
-      return;
-    }
+    const auto call = std::find_if(calls.begin(), calls.end(), [&](const Json& one) {
+      return calls.size() == 1 || one.GetString("id") == id;
+    });
+    if (call == calls.end()) return;
+    const std::string own = call->GetString("id");
+    if (calls.size() == 1 && id.empty() && !own.empty()) result.Set("tool_call_id", own);
+    const Json* function = call->Find("function");
+    if (!facts_.tool_needs_name || result.Find("name") != nullptr || function == nullptr) return;
+    result.Set("name", function->GetString("name"));
   }
 
   // The text, and what was thought before it, become a message before the calls'.

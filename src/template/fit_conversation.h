@@ -10,7 +10,7 @@
 namespace portico {
 
 // Changes messages (an array of objects with known roles and checked members) in place, and only where the template
-// needs it. INVALID_ARGUMENT, field "messages", with place and role of the first message of which something would be
+// needs it; but the result of a message's only call always gets the call's id if it has none. INVALID_ARGUMENT, field "messages", with place and role of the first message of which something would be
 // missing from the prompt. What the template itself refuses is left to it.
 Status FitConversation(const TemplateFacts& facts, Json* messages);
 

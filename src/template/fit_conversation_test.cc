@@ -83,6 +83,27 @@ TEST(FitConversation, AnOrdinaryConversationStaysAsItIs) {
   }
 }
 
+// Kimi K2's template printed "Return of None" where a client had left the id out, as SGLang and vLLM let it.
+TEST(FitConversation, TheResultOfAnOnlyCallGetsItsId) {
+  constexpr char kIds[] =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content or '' }}"
+      "{% for c in m.tool_calls or [] %}<{{ c.id }} {{ c.function.name }} "
+      "{{ c.function.arguments | tojson }}>{% endfor %}"
+      "{% if m.role == 'tool' %}<{{ m.tool_call_id }}>{% endif %}{% endfor %}";
+  const std::string calling =
+      R"([{"role":"user","content":"Weather?"},{"role":"assistant","content":"","tool_calls":[)";
+  const std::string a = R"({"id":"a","type":"function","function":{"name":"f","arguments":"{}"}})";
+  const std::string b = R"({"id":"b","type":"function","function":{"name":"f","arguments":"{}"}})";
+  const std::string sunny = R"({"role":"tool","content":"sunny"})";
+  EXPECT_EQ(Prompted(kIds, calling + a + "]}," + sunny + "]"),
+            "[user]Weather?[assistant]<a f {}>[tool]sunny<a>");
+  EXPECT_EQ(Prompted(kIds, calling + a + "]}," + kSunny + "]"),
+            "[user]Weather?[assistant]<a f {}>[tool]sunny<a>");
+  // Of several calls nobody knows which one it is of.
+  EXPECT_EQ(Prompted(kIds, calling + a + "," + b + "]}," + sunny + "," + sunny + "]"),
+            "[user]Weather?[assistant]<a f {}><b f {}>[tool]sunny<>[tool]sunny<>");
+}
+
 // The second turn of every conversation with tools: 59 of 258 templates failed on content that is null.
 TEST(FitConversation, CallsWithoutContentGetTheContentThatShowsThem) {
   for (const char* content : {"", R"("content":null,)", R"("content":"",)", R"("content":[],)"}) {
@@ -348,6 +369,23 @@ TEST(FitConversation, AnImageNeedsAPlaceInTheTemplate) {
               "error: messages[0].content[0] is an image, but this model's chat template has no "
               "place for one in a message of the role user");
   }
+}
+
+TEST(FitConversation, EachKindOfMediaNeedsAPlaceOfItsOwn) {
+  constexpr char kHears[] =
+      "{% for p in messages[0].content %}{% if p is string %}{{ p }}{% elif p.type == 'audio' %}"
+      "<audio>{% elif p.type == 'text' %}{{ p.text }}{% endif %}{% endfor %}";
+  const auto with = [](std::string_view type) {
+    return R"([{"role":"user","content":[{"type":"text","text":"A"},{"type":")" +
+           std::string(type) + R"("}]}])";
+  };
+  EXPECT_EQ(Prompted(kHears, with("audio")), "A<audio>");
+  EXPECT_EQ(Prompted(kHears, with("video")),
+            "error: messages[0].content[1] is a video, but this model's chat template has no place "
+            "for one in a message of the role user");
+  EXPECT_EQ(Prompted("{{ messages[0].content }}", with("audio")),
+            "error: messages[0].content[1] is audio, but this model's chat template has no place "
+            "for it in a message of the role user");
 }
 
 TEST(FitConversation, ToolsMayMakeAnotherTemplateOfIt) {

@@ -226,11 +226,15 @@ class Prober {
       return Render(messages);
     };
     const StatusOr<std::string> text = with_parts({TextPart(WordAt(at))});
-    const StatusOr<std::string> image =
-        with_parts({Json(JsonObject{{"type", "image"}}), TextPart(WordAt(at))});
-    form.takes_images = Outcome(image, {WordAt(at)}) == Shown::kYes && text.ok() &&
-                        *text != *image && !HasMore(*image, "'image'") &&
-                        !HasMore(*image, "\"image\"");
+    const auto takes = [&](const std::string& type) {
+      const StatusOr<std::string> marked =
+          with_parts({Json(JsonObject{{"type", type}}), TextPart(WordAt(at))});
+      return Outcome(marked, {WordAt(at)}) == Shown::kYes && text.ok() && *text != *marked &&
+             !HasMore(*marked, "'" + type + "'") && !HasMore(*marked, "\"" + type + "\"");
+    };
+    form.takes_images = takes("image");
+    form.takes_videos = takes("video");
+    form.takes_audio = takes("audio");
   }
 
   bool TakesParts(JsonArray messages, size_t at, const std::string& word) {
@@ -304,7 +308,7 @@ class Prober {
     if (together == Shown::kYes) {
       ContentForm& form = facts_.content[static_cast<size_t>(MessageKind::kCall)];
       form.takes_parts = form.takes_parts && TakesParts(std::move(messages), at, kSaid);
-      form.takes_images = false;
+      form.takes_images = form.takes_videos = form.takes_audio = false;
       return;
     }
     const auto apart = Render((start + "AC").append(end));

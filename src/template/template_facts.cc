@@ -63,12 +63,14 @@ Json DescribeFacts(const TemplateFacts& facts) {
       {"later developer", later(MessageKind::kDeveloper)},
   };
   JsonObject content;
-  JsonArray images;
+  JsonArray images, videos, audio;
   for (MessageKind kind : {MessageKind::kSystem, MessageKind::kDeveloper, MessageKind::kUser,
                            MessageKind::kAssistant, MessageKind::kTool}) {
     const ContentForm& form = facts.content[static_cast<size_t>(kind)];
     content.emplace_back(RoleOf(kind), ContentText(form));
     if (form.takes_images) images.push_back(RoleOf(kind));
+    if (form.takes_videos) videos.push_back(RoleOf(kind));
+    if (form.takes_audio) audio.push_back(RoleOf(kind));
   }
   constexpr const char* kEmpty[] = {"empty", "null", "absent"};
   const auto with_calls = [&facts](bool again, bool answered) {
@@ -95,6 +97,8 @@ Json DescribeFacts(const TemplateFacts& facts) {
       {"sequences", std::move(sequences)},
       {"content", std::move(content)},
       {"images", std::move(images)},
+      {"videos", std::move(videos)},
+      {"audio", std::move(audio)},
       {"tool_calls", std::move(calls)},
       {"tool_name", facts.tool_needs_name ? "needed" : "not needed"},
   };

@@ -24,6 +24,8 @@ struct ContentForm {
   bool text_is_part = false;  // a text is shown only as a list of one part
   bool takes_parts = false;   // all parts of a list of texts are shown, and as text
   bool takes_images = false;  // also {"type": "image"} among them
+  bool takes_videos = false;  // and {"type": "video"}
+  bool takes_audio = false;   // and {"type": "audio"}
 };
 
 // The content of an assistant's message that has calls and no text: an empty text, in its form.

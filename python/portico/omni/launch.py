@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pathlib
 import signal
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 
 from .process import as_flags, command_of, find_program
 
+_SECRETS = ("api_key", "admin_api_key", "ssl_keyfile_password")
+
 
 def _command(config, folder, host, port, model_name, log_level, overrides, enable_realtime, program, options) -> list[str]:
     if not enable_realtime:
@@ -18,6 +21,15 @@ def _command(config, folder, host, port, model_name, log_level, overrides, enabl
     if "allowed_media_domains" in options:  # a list, whose flag is repeated
         options = {**options, "allowed_media_domain": list(options["allowed_media_domains"] or ())}
         del options["allowed_media_domains"]
+    # Not on the command line, which other users see.
+    secrets = {name: str(options[name]) for name in _SECRETS if options.get(name) is not None}
+    options = {name: value for name, value in options.items() if name not in _SECRETS}
+    if secrets:
+        if options.get("config") is not None:
+            raise ValueError(f"{', '.join(secrets)}: belongs into the file that config= names")
+        path = pathlib.Path(folder) / "server.yaml"  # the folder is this user's alone
+        path.write_text("".join(f"{name.replace('_', '-')}: {json.dumps(value)}\n" for name, value in secrets.items()))
+        options["config"] = path
     flags = as_flags({"host": host, "port": port, "served_model_name": model_name, "log_level": log_level, **options})
     return [find_program(program), *command_of(config, pathlib.Path(folder), overrides, flags)]
 
@@ -27,7 +39,7 @@ def launch_server(pipeline_config: str | os.PathLike | Mapping | None = None, *,
                   enable_realtime: bool = True, program: str | os.PathLike | None = None, **options) -> None:
     """Runs the server until SIGINT or SIGTERM, and drains it then. `pipeline_config` is a file or a mapping; without it the
     bundled pipeline runs. `options` are flags of `portico omni serve`: max_queued_requests=64, allowed_local_media_path="/srv/sounds",
-    allowed_media_domains=["example.org"]. Raises CalledProcessError
+    allowed_media_domains=["example.org"]; keys and passwords among them are not on its command line. Raises CalledProcessError
     where the server fails. Signals are handled where this runs on the main thread."""
     with tempfile.TemporaryDirectory(prefix="portico-omni-") as folder:
         command = _command(pipeline_config, folder, host, port, model_name, log_level, overrides, enable_realtime, program,

@@ -1,25 +1,9 @@
 #include "api/common/error_body.h"
 
+#include "base/error_type.h"
 #include "text/json_writer.h"
 
 namespace portico::api {
-
-std::string_view ErrorType(int http_status) {
-  switch (http_status) {
-    case 401:
-      return "authentication_error";
-    case 403:
-      return "permission_error";
-    case 429:
-      return "rate_limit_error";
-    case 503:
-      return "service_unavailable";
-    case 504:
-      return "timeout_error";
-    default:
-      return http_status < 500 ? "invalid_request_error" : "server_error";
-  }
-}
 
 std::string ErrorBody(int http_status, std::string_view message, std::string_view param,
                       std::string_view code) {

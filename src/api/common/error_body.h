@@ -15,7 +15,4 @@ std::string ErrorBody(const Status& status);
 std::string ErrorBody(int http_status, std::string_view message, std::string_view param = {},
                       std::string_view code = {});
 
-// OpenAI's name for an HTTP status: "invalid_request_error", "server_error"…
-std::string_view ErrorType(int http_status);
-
 }  // namespace portico::api

@@ -23,7 +23,7 @@ TEST(ErrorBody, TypeFollowsTheStatus) {
        {Case{StatusCode::kUnauthenticated, "authentication_error"},
         Case{StatusCode::kPermissionDenied, "permission_error"},
         Case{StatusCode::kResourceExhausted, "rate_limit_error"},
-        Case{StatusCode::kUnavailable, "service_unavailable"},
+        Case{StatusCode::kUnavailable, "service_unavailable_error"},
         Case{StatusCode::kDeadlineExceeded, "timeout_error"},
         Case{StatusCode::kInternal, "server_error"}, Case{StatusCode::kUnknown, "server_error"},
         Case{StatusCode::kFailedPrecondition, "invalid_request_error"}}) {

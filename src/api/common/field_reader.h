@@ -61,11 +61,14 @@ struct FieldReader {
 template <typename Target, size_t kSize>
 const FieldReader<Target>* FindReader(const FieldReader<Target> (&table)[kSize],
                                       std::string_view name) {
-  auto found = std::lower_bound(std::begin(table), std::end(table), name,
-                                [](const FieldReader<Target>& reader, std::string_view wanted) {
-                                  return reader.name < wanted;
-                                });
-  return found != std::end(table) && found->name == name ? found : nullptr;
+  // Nearly all differ in length or first byte, and to see that is cheaper than a search's comparisons.
+  for (const FieldReader<Target>& reader : table) {
+    if (reader.name.size() == name.size() && reader.name.front() == name.front() &&
+        reader.name == name) {
+      return &reader;
+    }
+  }
+  return nullptr;
 }
 
 template <typename Table>

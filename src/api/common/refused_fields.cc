@@ -30,7 +30,7 @@ constexpr RefusedField kRefused[] = {
     {"extra_key", R"("")", kPerPrompt},
     {"function_call", R"("none" "auto")"},
     {"functions", "[]"},
-    {"grammar", R"("")"},
+    {"grammar", R"("")", false, "ebnf"},
     {"guided_whitespace_pattern", ""},
     {"image_generation", ""},
     {"images", "[]"},
@@ -44,7 +44,7 @@ constexpr RefusedField kRefused[] = {
     {"min_dynamic_patch", ""},
     {"mirostat", "0"},
     {"modalities", R"(["text"])"},
-    {"n_predict", "-1"},
+    {"n_predict", "-1", false, "max_tokens (of /generate, max_new_tokens)"},
     {"n_probs", "0"},
     {"ngram_corpus_id", ""},
     {"parallel_tool_calls", "true"},
@@ -52,7 +52,7 @@ constexpr RefusedField kRefused[] = {
     {"priority", "0"},
     {"prompt_cache_retention", R"("in_memory" "in-memory")"},
     {"prompt_logprobs", ""},
-    {"repeat_penalty", "1"},
+    {"repeat_penalty", "1", false, "repetition_penalty"},
     {"return_cached_tokens_details", "false"},
     {"return_hidden_states", "false", kPerPrompt},
     {"return_meta_info", "false"},
@@ -125,7 +125,8 @@ bool IsDefault(Element value, const RefusedField& field) {
   return false;
 }
 
-std::string Advice(std::string_view defaults) {
+std::string Advice(std::string_view defaults, std::string_view instead) {
+  if (!instead.empty()) return fmt::format("its name here is {}", instead);
   if (defaults.empty()) return "leave it out";
   std::string advice = "only ";
   for (char c : defaults) {
@@ -147,9 +148,10 @@ bool IsRefusedField(std::span<const RefusedField> fields, std::string_view name,
       [](const RefusedField& field, std::string_view wanted) { return field.name < wanted; });
   if (found == fields.end() || found->name != name) return false;
   const bool is_default = IsDefault(value, *found);
-  *status = is_default ? OkStatus()
-                       : InvalidArgument(name, fmt::format("{} is not supported by this server: {}",
-                                                           name, Advice(found->defaults)));
+  *status = is_default
+                ? OkStatus()
+                : InvalidArgument(name, fmt::format("{} is not supported by this server: {}", name,
+                                                    Advice(found->defaults, found->instead)));
   return true;
 }
 

@@ -19,6 +19,8 @@ struct RefusedField {
   std::string_view defaults;
   // A batch may have a list of such values, or lists of them, one for each prompt.
   bool per_prompt = false;
+  // The field that does the same here; empty if there is none.
+  std::string_view instead = "";
 };
 inline constexpr bool kPerPrompt = true;
 

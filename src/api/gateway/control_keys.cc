@@ -29,14 +29,13 @@ StatusOr<ControlKey> ParseControlKey(std::string_view text) {
 StatusOr<std::string> CheckControl(const net::HttpRequest& request,
                                    const std::vector<ControlKey>& keys,
                                    const std::string& api_key) {
-  const std::string_view shown = request.Header("authorization");
   if (keys.empty()) {
-    PORTICO_RETURN_IF_ERROR(CheckApiKey(shown, api_key));
+    PORTICO_RETURN_IF_ERROR(CheckApiKey(request, api_key));
     return "";
   }
   const ControlKey* who = nullptr;
   for (const ControlKey& key : keys) {
-    if (CheckApiKey(shown, key.key).ok()) who = &key;
+    if (CheckApiKey(request, key.key).ok()) who = &key;
   }
   if (who == nullptr) {
     return Error(StatusCode::kUnauthenticated, "This needs a key of --control-plane-api-keys.", {},

@@ -34,6 +34,10 @@ TEST(ControlKeysTest, AnAdminControlsAUserReadsAndAClientDoesNeither) {
   EXPECT_EQ(Code("POST", "ku", keys), StatusCode::kPermissionDenied);
   EXPECT_EQ(Code("GET", "clients", keys), StatusCode::kUnauthenticated);
   EXPECT_EQ(Code("POST", "clients", {}), StatusCode::kOk);
+  net::HttpRequest request;
+  request.method = "POST";
+  request.headers = {{"x-api-key", "ka"}};
+  EXPECT_EQ(*CheckControl(request, keys, "clients"), "a");
 }
 
 // Some of SGLang's controls change the server by GET: a user's key could send them.

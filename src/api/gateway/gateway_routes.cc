@@ -276,8 +276,7 @@ Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& cont
   if (IsOpen(head) || IsPreflight(head, context.cors_origins)) return OkStatus();
   const std::string& path = head.path;
   const bool control = IsWorkerPath(path) || IsControlPath(path);
-  PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context)
-                                  : CheckApiKey(head.Header("authorization"), context.api_key));
+  PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context) : CheckApiKey(head, context.api_key));
   if (NamesCode(head) && context.control_keys.empty()) {
     return Error(StatusCode::kPermissionDenied,
                  "This needs --control-plane-api-keys: its body can name code.");

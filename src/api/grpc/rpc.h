@@ -85,6 +85,7 @@ struct PlannedAnswer {
 
   void operator()(CallPtr call, ShardContext& shard, StatusOr<Planned> planned) const {
     if (!planned.ok()) return Refuse(*call, planned.status());
+    LeaseMedia(call->lease(), *planned);
     if (WaitsForMedia(call, shard, *planned, *this)) return;
     if (WaitsForGrammars(call, shard, *planned, *this)) return;
     answer(*context, std::move(call), *std::move(planned));

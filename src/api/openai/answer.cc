@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/reply.h"
+#include "api/sglang/meta_info.h"
 #include "base/clock.h"
 #include "text/json_writer.h"
 
@@ -22,6 +23,7 @@ void AppendUsage(const TokenUsage& usage, std::string* out) {
   AppendJsonInt(int64_t{usage.prompt_tokens} + usage.completion_tokens, out);
   out->append(",\"prompt_tokens_details\":{\"cached_tokens\":");
   AppendJsonInt(usage.cached_tokens, out);
+  sglang::AppendMediaTokens(usage, out);
   out->push_back('}');
   const int32_t reasoning = std::max(usage.reasoning_tokens, 0);
   if (reasoning > 0) {

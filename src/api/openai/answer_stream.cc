@@ -3,6 +3,12 @@
 #include "text/json_writer.h"
 
 namespace portico::api::openai {
+namespace {
+
+// Of an event's head, beside the names in it.
+constexpr size_t kHeadBytes = 128;
+
+}  // namespace
 
 AnswerStream::AnswerStream(const AnswerHead& head, std::string_view object,
                            const GenerationOptions& options)
@@ -10,11 +16,12 @@ AnswerStream::AnswerStream(const AnswerHead& head, std::string_view object,
       token_ids_(options.return_token_ids),
       calls_reason_(CallsReason(options)),
       plain_(!options.logprobs && !options.return_token_ids && !options.continuous_usage_stats),
-      head_("data: "),
       include_usage_(options.include_usage),
       continuous_usage_(options.continuous_usage_stats) {
+  head_.reserve(kHeadBytes + head.id.size() + head.model.size());
+  head_.append("data: ");
   AppendAnswerHead(head, object, &head_);
-  usage_head_ = head_ + "],\"usage\":";
+  choices_ = head_.size();
   head_.append("{\"index\":");
 }
 
@@ -37,7 +44,7 @@ void AnswerStream::OnEnd(const TokenUsage& total, std::string* out) {
   if (ended_) return;
   ended_ = true;
   if (include_usage_) {
-    out->append(usage_head_);
+    out->append(head_, 0, choices_).append("],\"usage\":");
     AppendUsage(total, out);
     out->append("}\n\n");
   }

@@ -48,8 +48,8 @@ class AnswerStream {
   std::string plain_tail_;
 
  private:
-  std::string head_;        // "data: {"id":…,"choices":[{"index":"
-  std::string usage_head_;  // "data: {"id":…,"choices":[],"usage":"
+  std::string head_;    // "data: {"id":…,"choices":[{"index":"
+  size_t choices_ = 0;  // bytes of it up to the bracket
   const bool include_usage_;
   const bool continuous_usage_;
   bool ended_ = false;

@@ -73,7 +73,7 @@ struct TextApi {
     return planned;
   }
 
-  static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
+  static void Answer(ExchangePtr exchange, ShardContext& shard, Planned&& planned) {
     const ServingModel& model = *planned.model;
     GenerationPlan& plan = planned.plan;
     plan.options.reasoning_field = shard.api.reasoning_field;
@@ -98,7 +98,7 @@ struct ChatForm {
   static constexpr std::string_view kPromptField = "messages";
   static constexpr std::string_view kLogprobsField = "top_logprobs";
   static constexpr auto CheckLong = CheckLongChat;
-  static constexpr auto Decode = DecodeChatWithImages;
+  static constexpr auto Decode = DecodeChatWithMedia;
   static constexpr auto Plan = PlanChat;
 };
 

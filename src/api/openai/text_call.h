@@ -25,7 +25,7 @@ class TextCall : public ExchangeCall, public TextSink {
   using ExchangeCall::ExchangeCall;
 
   // Submits the plan; for Launch().
-  Status Start(const ServingModel& model, GenerationPlan plan) {
+  Status Start(const ServingModel& model, GenerationPlan&& plan) {
     rid = plan.options.rid;
     plan.trace = Trace();
     if (shard_.api.log_requests && rid.empty() && plan.log_name.empty()) {

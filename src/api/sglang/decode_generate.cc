@@ -12,14 +12,21 @@
 #include "api/common/prompt_field.h"
 #include "api/common/refused_fields.h"
 #include "api/sglang/decode_sampling.h"
-#include "api/sglang/image_data.h"
+#include "api/sglang/media_data.h"
 
 namespace portico::api::sglang {
 namespace {
 
 using Request = NativeGenerateRequest;
 
-constexpr std::string_view kImageData = "image_data";
+struct MediaField {
+  std::string_view name;
+  MediaKind kind;
+};
+constexpr MediaField kMediaFields[] = {{"image_data", MediaKind::kImage},
+                                       {"video_data", MediaKind::kVideo},
+                                       {"audio_data", MediaKind::kAudio}};
+constexpr size_t kMaxMediaOfBatch = 4 * kMaxNativePrompts;
 constexpr std::string_view kRoom = "bootstrap_room";
 
 // One value, or one for each prompt. Longer lists are refused before they are read: an empty object of three bytes would
@@ -220,23 +227,39 @@ Status ReadExtra(std::string_view name, Element value, Request* request) {
   return is_room ? SpreadRooms(each, request) : OkStatus();
 }
 
+const MediaField* FindMediaField(std::string_view name) {
+  for (const MediaField& field : kMediaFields) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
 // After the prompts: a batch has a value, a list or null for each.
-Status ReadImageData(std::string_view name, Element value, Request* request) {
+Status ReadMediaField(const MediaField& field, Element value, Request* request) {
+  const std::string_view name = field.name;
   simdjson::dom::array list;
   const bool is_list = !value.get(list);
   if (value.is_null() || (is_list && list.size() == 0)) return OkStatus();
   if (!request->is_batch) {
     if (request->extras.values.empty()) request->extras.values.emplace_back();
-    return ReadImages(name, value, &request->extras.values.front());
+    return ReadMediaData(field.kind, name, value, &request->extras.values.front());
   }
+  const auto says_nothing = [](Element item) { return item.is_null(); };
+  if (is_list && std::all_of(list.begin(), list.end(), says_nothing)) return OkStatus();
   if (!is_list || list.size() != request->prompts.size()) {
     return InvalidArgument(name, fmt::format("{} must be a list with one value a prompt: {}", name,
                                              request->prompts.size()));
   }
+  size_t items = 0;
+  for (Element item : list) {
+    simdjson::dom::array several;
+    items += item.get(several) ? 1 : several.size();
+  }
+  PORTICO_RETURN_IF_ERROR(CheckMembers(name, items, kMaxMediaOfBatch, "items"));
   GiveEachPromptItsExtras(request);
   size_t i = 0;
   for (Element item : list) {
-    PORTICO_RETURN_IF_ERROR(ReadImages(name, item, &request->extras.values[i++]));
+    PORTICO_RETURN_IF_ERROR(ReadMediaData(field.kind, name, item, &request->extras.values[i++]));
   }
   return OkStatus();
 }
@@ -247,7 +270,6 @@ Status ReadMaxThinking(std::string_view name, Element value, Request* request) {
 
 // Fields of the native body alone that cannot be honoured, or have no effect on the answer.
 constexpr RefusedField kRefusedNatively[] = {
-    {"audio_data", "", kPerPrompt},
     {"background", "false"},
     {"encoder_urls", "[]"},
     {"external_trace_header", "*"},
@@ -262,7 +284,6 @@ constexpr RefusedField kRefusedNatively[] = {
     {"return_indexer_topk", "false"},
     {"return_sampling_mask", "false"},
     {"routing_key", "*"},
-    {"video_data", "", kPerPrompt},
 };
 static_assert(IsSortedByName(kRefusedNatively));
 
@@ -349,7 +370,7 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
   BodyReader reader(parser);
   PORTICO_ASSIGN_OR_RETURN(const FieldList fields, reader.Read(body));
   for (const auto& [name, value] : fields) {
-    if (IsExtraField(name) || name == kImageData) continue;
+    if (IsExtraField(name) || FindMediaField(name) != nullptr) continue;
     Status status;
     if (const auto* field = FindReader(kFields, name)) {
       status = field->read(name, value, &request);
@@ -367,7 +388,9 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
   if (request.prompts.empty()) return InvalidArgument("text", "text or input_ids is required");
   for (const auto& [name, value] : fields) {
     if (IsExtraField(name)) PORTICO_RETURN_IF_ERROR(ReadExtra(name, value, &request));
-    if (name == kImageData) PORTICO_RETURN_IF_ERROR(ReadImageData(name, value, &request));
+    if (const MediaField* field = FindMediaField(name)) {
+      PORTICO_RETURN_IF_ERROR(ReadMediaField(*field, value, &request));
+    }
   }
   return request;
 }

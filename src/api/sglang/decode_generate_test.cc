@@ -80,7 +80,6 @@ TEST(DecodeGenerate, AnUnknownSamplingParameterIsAnError) {
 }
 
 TEST(DecodeGenerate, WhatCannotBeHonouredIsRefusedUnlessItIsIdle) {
-  EXPECT_EQ(FieldAtFault(R"({"text":"a","video_data":"x"})"), "video_data");
   EXPECT_EQ(FieldAtFault(R"({"text":"a","image_data":null})"), "nothing");
   EXPECT_EQ(FieldAtFault(R"({"text":"a","return_entropy":true})"), "return_entropy");
   EXPECT_EQ(FieldAtFault(R"({"text":"a","log_metrics":false,"whatever":1})"), "nothing");
@@ -95,11 +94,11 @@ TEST(DecodeGenerate, AListThatSaysOfEachPromptThatItHasNoneIsIdle) {
         R"("return_hidden_states":[false,null])", R"("custom_logit_processor":[null])"}) {
     EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":["a","b"],{}}})", field)), "nothing") << field;
   }
-  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"video_data":[null,"x"]})"), "video_data");
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"video_data":[null,""]})"), "video_data");
   EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"image_data":[[null],[""]]})"), "image_data");
 }
 
-TEST(DecodeGenerate, ImagesComeAloneInAListOrOncePerPrompt) {
+TEST(DecodeGenerate, MediaComeAloneInAListOrOncePerPrompt) {
   auto urls = [](const char* body) {
     std::string all;
     const auto request = Decode(body);
@@ -108,8 +107,9 @@ TEST(DecodeGenerate, ImagesComeAloneInAListOrOncePerPrompt) {
       const auto extras = request->extras.Of(i, nullptr);
       for (const MediaItem& item : extras == nullptr || extras->media == nullptr
                                        ? std::vector<MediaItem>()
-                                       : extras->media->images) {
-        all += fmt::format("{}={}({}) ", i, item.url, item.detail);
+                                       : extras->media->items) {
+        all += fmt::format("{}{}={}({}) ", item.kind == MediaKind::kImage ? "" : NameOf(item.kind),
+                           i, item.url, item.detail);
       }
     }
     return all;
@@ -119,6 +119,13 @@ TEST(DecodeGenerate, ImagesComeAloneInAListOrOncePerPrompt) {
             "0=x() 0=y(low) ");
   EXPECT_EQ(urls(R"({"image_data":["x",["y","z"],null],"text":["a","b","c"]})"),
             "0=x() 1=y() 1=z() ");
+  EXPECT_EQ(urls(R"({"image_data":"x","audio_data":["y",{"url":"z"}],"text":"a"})"),
+            "audio0=y() audio0=z() 0=x() ");  // the fields in the order of their names
+  EXPECT_EQ(urls(R"({"video_data":["x",{"url":"y"}],"text":"a"})"), "video0=x() video0=y() ");
+  EXPECT_EQ(urls(R"({"audio_data":[null,"y"],"image_data":["x",null],"text":["a","b"]})"),
+            "0=x() audio1=y() ");
+  EXPECT_EQ(urls(R"({"audio_data":{"url":"x","detail":"low"},"text":"a"})"), "audio_data");
+  EXPECT_EQ(urls(R"({"audio_data":"x","text":["a","b"]})"), "audio_data");
   for (const char* wrong :
        {R"(["x"])", R"("x")", R"([7,"x"])", R"([{"url":""},"x"])", R"([{"format":"z"},"x"])"}) {
     EXPECT_EQ(urls(fmt::format(R"({{"text":["a","b"],"image_data":{}}})", wrong).c_str()),
@@ -421,6 +428,28 @@ TEST(DecodeGenerate, WhatCannotBeOutlinedIsLeftToTheReader) {
     EXPECT_TRUE(checked.status.ok());
     EXPECT_FALSE(checked.seen) << member.substr(0, 60);
   }
+}
+
+// Bodies of 64 MiB with the shortest texts became gigabytes of items before anybody counted them.
+TEST(DecodeGenerate, MediaAreCountedBeforeTheyAreRead) {
+  const auto list = [](size_t count) {
+    std::string items = "[";
+    for (size_t i = 0; i < count; ++i) items += i == 0 ? R"("x")" : R"(,"x")";
+    return items + "]";
+  };
+  const auto one = [&](size_t count) {
+    return FieldAtFault(fmt::format(R"({{"text":"a","image_data":{}}})", list(count)));
+  };
+  EXPECT_EQ(one(1024), "nothing");
+  EXPECT_EQ(one(1025), "image_data");
+  std::string texts = "[";
+  std::string media = "[";
+  for (int i = 0; i < 17; ++i) {
+    texts += i == 0 ? R"("a")" : R"(,"a")";
+    media += (i == 0 ? "" : ",") + list(1000);
+  }
+  EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":{}],"video_data":{}]}})", texts, media)),
+            "video_data");
 }
 
 }  // namespace

@@ -201,6 +201,7 @@ void GenerateAnswer::AppendMeta(Answer& answer, std::string* out) {
   const DeltaExtras* extras = answer.extras.get();
   out->append(",\"cached_tokens_details\":");
   AppendCachedDetails(extras, out);
+  AppendMediaTokens(answer.usage, out);
   out->append(",\"reasoning_tokens\":");
   AppendJsonInt(std::max(answer.usage.reasoning_tokens, 0), out);
   out->append(",\"num_retractions\":");

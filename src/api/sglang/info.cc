@@ -94,8 +94,8 @@ std::string ModelInfoBody(const ServingModel& model) {
     w.String(model.preferred_json);
   }
   w.Key("weight_version").String(model.weight_version());
-  w.Key("has_image_understanding").Bool(engine.can.media);
-  w.Key("has_audio_understanding").Bool(false);
+  w.Key("has_image_understanding").Bool(engine.can.Takes(MediaKind::kImage));
+  w.Key("has_audio_understanding").Bool(engine.can.Takes(MediaKind::kAudio));
   w.Key("model_type").String(engine.architecture);
   w.Key("max_model_len").Int(engine.context_length);
   w.Key("vocab_size").Int(engine.vocab_size);

@@ -72,6 +72,14 @@ void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t le
   out->push_back('}');
 }
 
+void AppendMediaTokens(const TokenUsage& usage, std::string* out) {
+  for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+    if (usage.Of(kind) == 0) continue;
+    out->append(",\"").append(NameOf(kind)).append("_tokens\":");
+    AppendJsonInt(usage.Of(kind), out);
+  }
+}
+
 void AppendCachedDetails(const DeltaExtras* extras, std::string* out) {
   if (extras == nullptr || extras->cached_on_device < 0) {
     out->append("null");

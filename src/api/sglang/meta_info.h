@@ -18,6 +18,8 @@ void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t le
 
 // Where the cached tokens of the prompt were; null where the engine does not tell (`extras` null: it tells nothing).
 void AppendCachedDetails(const DeltaExtras* extras, std::string* out);
+// ,"image_tokens":3 and likewise of the other kinds, where the prompt has any.
+void AppendMediaTokens(const TokenUsage& usage, std::string* out);
 // The rank that computed the answer, or null.
 void AppendRank(const DeltaExtras* extras, std::string* out);
 // [{"version":…,"start":0,"end":8}, …]: the engine's spans, or one of all tokens. `version`: a JSON string.

@@ -44,6 +44,7 @@ constexpr FieldReader<TokenizeRequest> kTokenize[] = {
     {"messages", NoteMessages},
     {"model", ReadText<TokenizeRequest, &TokenizeRequest::model>},
     {"prompt", ReadPrompt},
+    {"return_token_strs", ReadFlag<TokenizeRequest, &TokenizeRequest::return_token_strs>},
 };
 static_assert(IsSortedByName(kTokenize));
 
@@ -80,6 +81,17 @@ constexpr FieldReader<DetokenizeRequest> kDetokenize[] = {
 };
 static_assert(IsSortedByName(kDetokenize));
 
+// As the vocabulary has them.
+void AppendTokenTexts(const std::vector<TokenId>& tokens, const Tokenizer& tokenizer,
+                      std::string* out) {
+  out->push_back('[');
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0) out->push_back(',');
+    AppendJsonString(tokenizer.IdToToken(tokens[i]), out);
+  }
+  out->push_back(']');
+}
+
 // Other names are nobody's here.
 Status Ignore(std::string_view, Element) { return OkStatus(); }
 
@@ -93,7 +105,7 @@ StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom:
                                                      : "prompt or messages is required");
   }
   if (request.is_chat) {
-    PORTICO_ASSIGN_OR_RETURN(request.chat, openai::DecodeChatWithImages(body, parser, nullptr));
+    PORTICO_ASSIGN_OR_RETURN(request.chat, openai::DecodeChatWithMedia(body, parser, nullptr));
   }
   return request;
 }
@@ -107,25 +119,30 @@ StatusOr<DetokenizeRequest> DecodeDetokenize(const std::string& body,
 }
 
 std::string TokenizeBody(const std::vector<std::vector<TokenId>>& tokens, bool is_list,
-                         int64_t max_model_len) {
+                         int64_t max_model_len, const Tokenizer* spelled_by) {
   std::string body = is_list ? "{\"tokens\":[" : "{\"tokens\":";
   std::string counts = is_list ? "[" : "";
+  std::string texts = is_list ? "[" : "";
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (i > 0) {
       body.push_back(',');
       counts.push_back(',');
+      texts.push_back(',');
     }
     AppendTokenIds(tokens[i], &body);
     AppendJsonInt(static_cast<int64_t>(tokens[i].size()), &counts);
+    if (spelled_by != nullptr) AppendTokenTexts(tokens[i], *spelled_by, &texts);
   }
   if (is_list) {
     body.push_back(']');
     counts.push_back(']');
+    texts.push_back(']');
   }
   body.append(",\"count\":");
   body.append(counts);
   body.append(",\"max_model_len\":");
   AppendJsonInt(max_model_len, &body);
+  if (spelled_by != nullptr) body.append(",\"token_strs\":").append(texts);
   body.push_back('}');
   return body;
 }

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "message/text_request.h"
+#include "tokenizer/tokenizer.h"
 
 namespace portico::api::sglang {
 
@@ -21,6 +22,7 @@ struct TokenizeRequest {
   bool is_chat = false;  // `chat` is to be rendered; there are no prompts
   ChatRequest chat;
   bool add_special_tokens = true;
+  bool return_token_strs = false;  // vLLM's: the reply has the tokens' texts too
 };
 
 struct DetokenizeRequest {
@@ -36,9 +38,10 @@ StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom:
 StatusOr<DetokenizeRequest> DecodeDetokenize(const std::string& body,
                                              simdjson::dom::parser& parser);
 
-// {"tokens","count","max_model_len"}; lists of them for a list of prompts.
+// {"tokens","count","max_model_len"}; lists of them for a list of prompts. With `spelled_by`, which has the tokens, also
+// "token_strs": each as the vocabulary has it ("\u0120the"), as vLLM answers.
 std::string TokenizeBody(const std::vector<std::vector<TokenId>>& tokens, bool is_list,
-                         int64_t max_model_len);
+                         int64_t max_model_len, const Tokenizer* spelled_by = nullptr);
 // {"text"}
 std::string DetokenizeBody(const std::vector<std::string>& texts, bool is_list);
 

@@ -47,6 +47,7 @@ TEST(TokenizeCodec, FieldsThatShapeAChatsPromptAreReadAsInAChat) {
       "reasoning_effort":"low","chat_template":null,"model":"m","add_special_tokens":false,
       "return_token_strs":true,"temperature":0.5})");
   ASSERT_TRUE(chat.ok()) << chat.status();
+  EXPECT_TRUE(chat->return_token_strs);
   EXPECT_TRUE(chat->chat.continue_final_message);
   EXPECT_EQ(chat->chat.tool_choice.mode, ToolChoice::Mode::kNone);
   EXPECT_EQ(chat->chat.documents.Dump(), R"([{"text":"d"}])");
@@ -78,6 +79,7 @@ TEST(TokenizeCodec, WrongFieldsAreNamed) {
         Case{R"({"prompt":"a","messages":[{"role":"user","content":"x"}]})", "prompt"},
         Case{R"({"messages":[]})", "messages"}, Case{R"({"prompt":"a","model":7})", "model"},
         Case{R"({"prompt":"a","add_special_tokens":1})", "add_special_tokens"},
+        Case{R"({"prompt":"a","return_token_strs":1})", "return_token_strs"},
         Case{R"({"messages":[{"role":"user","content":"x"}],"tools":7})", "tools"},
         Case{R"({"messages":[{"role":"user","content":"x"}],"chat_template_kwargs":7})",
              "chat_template_kwargs"},

@@ -24,13 +24,14 @@ struct TextApi {
   }
 };
 
-// How many tokens an image takes is known to its engine only.
+// How many tokens a medium takes is known to its engine only.
 Status CheckTextAlone(const ChatRequest& chat) {
   const RequestExtras* extras = chat.options.extras.get();
   if (extras == nullptr || extras->media == nullptr) return OkStatus();
-  return InvalidArgument("messages",
-                         fmt::format("{} is an image: its tokens are not known before it is read",
-                                     extras->media->images.front().place));
+  const MediaItem& item = extras->media->items.front();
+  return InvalidArgument(
+      "messages", fmt::format("{} is {}: its tokens are not known before it is read", item.place,
+                              PhraseOf(item.kind)));
 }
 
 struct TokenizeApi : TextApi {
@@ -54,7 +55,8 @@ struct TokenizeApi : TextApi {
       PORTICO_RETURN_IF_ERROR(EncodeText(*model, prompt, request.add_special_tokens, context.gate,
                                          &tokens.emplace_back()));
     }
-    return sglang::TokenizeBody(tokens, request.is_list, model->engine->info().context_length);
+    return sglang::TokenizeBody(tokens, request.is_list, model->engine->info().context_length,
+                                request.return_token_strs ? model->tokenizer.get() : nullptr);
   }
 };
 

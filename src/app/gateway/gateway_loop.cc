@@ -12,6 +12,7 @@
 #include "app/gateway/gateway_service.h"
 #include "app/gateway/worker_file.h"
 #include "app/options/route_options_table.h"
+#include "base/counted.h"
 #include "base/events/recorder.h"
 #include "base/log.h"
 
@@ -59,10 +60,11 @@ void WarnOfRestart(const RouteOptions& start, const RouteOptions& now, std::stri
 // it was.
 void Reload(const RouteOptions& start, const std::vector<std::string>& words,
             std::string_view prefix, GatewayService& service) {
-  const auto parsed = ParseRouteOptions(words, prefix);
+  auto parsed = ParseRouteOptions(words, prefix);
   if (!parsed.ok()) {
     return LogError("reload: {}; nothing was changed", MessageOf(parsed.status()));
   }
+  parsed->options.worker_key = start.worker_key;
   const auto wanted = WorkersOf(parsed->options);
   const auto options = ServiceOptionsOf(parsed->options);
   if (!wanted.ok() || !options.ok()) return;  // ParseRouteOptions() has looked
@@ -71,7 +73,7 @@ void Reload(const RouteOptions& start, const std::vector<std::string>& words,
   const bool limits = service.gateway().ReplaceLimits(options->gateway.admission,
                                                       options->gateway.worker_max_requests);
   const bool aliases = service.gateway().workers().SetAliases(options->gateway.aliases);
-  LogInfo("reload: {} workers added, {} removed{}{}{}", added, removed,
+  LogInfo("reload: {} added, {} removed{}{}{}", Counted(added, "worker"), removed,
           limits ? ", limits changed" : "", aliases ? ", aliases changed" : "",
           policy ? ", policy " + options->gateway.policy.regular : "");
   WarnOfRestart(start, parsed->options, prefix);
@@ -107,13 +109,22 @@ void SayProgress(GatewayService& service, bool discovers, TimePoint started, Tim
           why ? MessageOf(ready) : std::string_view());
 }
 
+// A worker that has no requests would count as healthy until its next probe.
+void NoteEnded(const std::string& url, router::Gateway& gateway) {
+  const router::WorkerSetPtr set = gateway.workers().set();
+  for (const router::WorkerPtr& worker : set->workers()) {
+    const bool was_up = worker->health() != router::Health::kUnknown;
+    if (was_up && router::ServerUrl(worker->spec()) == url) gateway.NoteLost(*worker, false);
+  }
+}
+
 }  // namespace
 
 Status RunGateway(const RouteOptions& options, const std::vector<std::string>* words,
-                  std::string_view prefix, const sigset_t& signals,
-                  const std::function<Status()>& tick) {
+                  std::string_view prefix, const sigset_t& signals, WorkerProcesses* processes) {
   auto service_options = ServiceOptionsOf(options);
   if (!service_options.ok()) return service_options.status();
+  service_options->gateway.health.starts_workers = processes != nullptr;
   const auto workers = WorkersOf(options);
   if (!workers.ok()) return workers.status();
   auto service = GatewayService::Start(*std::move(service_options));
@@ -122,8 +133,8 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
     const auto added = (*service)->gateway().AddWorker(spec);
     if (!added.ok()) return added.status();
   }
-  LogInfo("listening on {}, {} workers, policy {}", AddressOf(options.host, (*service)->port()),
-          workers->size(), options.policy);
+  LogInfo("listening on {}, {}, policy {}", AddressOf(options.host, (*service)->port()),
+          Counted(static_cast<int64_t>(workers->size()), "worker"), options.policy);
   const bool discovers = options.service_discovery || !options.discovery_file.empty();
   if (workers->empty() && !discovers) {
     LogWarning(
@@ -144,7 +155,10 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
     const int signal = sigtimedwait(&signals, nullptr, &kLook);
     if (signal == SIGINT || signal == SIGTERM || (signal == SIGHUP && words == nullptr)) break;
     if (signal == SIGHUP) Reload(options, *words, prefix, **service);
-    if (tick) PORTICO_RETURN_IF_ERROR(tick());
+    if (processes != nullptr) {
+      PORTICO_RETURN_IF_ERROR(
+          processes->Tick([&](const std::string& url) { NoteEnded(url, (*service)->gateway()); }));
+    }
     if (!ready) ready = SayReady(options, **service);
     if (!ready) SayProgress(**service, discovers, started, &progress);
     if (!ready && !workers->empty() && patience > Duration::zero() &&

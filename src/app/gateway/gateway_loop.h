@@ -3,11 +3,11 @@
 
 #include <signal.h>
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/gateway/worker_processes.h"
 #include "app/options/route_options.h"
 #include "base/status.h"
 
@@ -15,9 +15,10 @@ namespace portico {
 
 // Serves until SIGINT or SIGTERM, which are blocked in all threads and in `signals` with SIGHUP and
 // SIGUSR1, then drains. SIGHUP reads `words` again, whose flags begin with `prefix`; where that is null it ends the gateway
-// too. `tick` is called about five times a second; its error ends the gateway. Returns why it could not start or go on.
+// too. `processes`, if any, are workers that it is told of: they are started, and again whenever they end, and their error
+// ends the gateway. Returns why it could not start or go on.
 Status RunGateway(const RouteOptions& options, const std::vector<std::string>* words,
                   std::string_view prefix, const sigset_t& signals,
-                  const std::function<Status()>& tick = nullptr);
+                  WorkerProcesses* processes = nullptr);
 
 }  // namespace portico

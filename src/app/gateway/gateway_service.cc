@@ -58,7 +58,7 @@ StatusOr<std::unique_ptr<net::Server>> StartMetrics(const GatewayServiceOptions&
   if (server.ok()) return server;
   if (options.prometheus_required) {
     return Error(server.status().code(),
-                 fmt::format("prometheus-port: {}", MessageOf(server.status())));
+                 fmt::format("--prometheus-port: {}", MessageOf(server.status())));
   }
   LogWarning("no listener for metrics: {}; they are on the main port", MessageOf(server.status()));
   return nullptr;

@@ -11,6 +11,7 @@
 #include "app/gateway/gateway_loop.h"
 #include "app/gateway/launch_options.h"
 #include "app/gateway/worker_processes.h"
+#include "app/options/key_variable.h"
 #include "base/log.h"
 #include "base/log_file.h"
 
@@ -36,11 +37,13 @@ Starts N workers on this machine and a gateway in front of them, and restarts wo
   --router-FLAG VALUE
       A flag of the gateway: portico route --help lists them.
   other flags
-      Passed to the workers unchanged. For sglang each worker gets a --base-gpu-id of its own: that of the
-      command line, plus --tp-size times --pp-size GPUs for each worker before it; for vllm
-      CUDA_VISIBLE_DEVICES likewise. With sglang's --smg-grpc-mode (--grpc-mode) they take token ids, and
-      each has two ports in a row. Its --smg-http-sidecar-port (--grpc-http-sidecar-port) and --grpc-port
-      name one port, and are rejected with more than one worker.
+      Passed to the workers unchanged. --api-key is also the key that clients send, unless
+      --router-api-key names another one for them.
+      For sglang each worker gets a --base-gpu-id of its own: that of the command line, plus --tp-size
+      times --pp-size GPUs for each worker before it; for vllm CUDA_VISIBLE_DEVICES likewise. With
+      sglang's --smg-grpc-mode (--grpc-mode) they take token ids, and each has two ports in a row. Its
+      --smg-http-sidecar-port (--grpc-http-sidecar-port) and --grpc-port name one port, and are rejected
+      with more than one worker.
 )";
 
 constexpr Duration kPatience = std::chrono::seconds(20);
@@ -68,8 +71,9 @@ int LaunchCommand(int argc, char** argv) {
     commands.push_back(LaunchedWorker(*options, rank, *port));
     if (commands.back().words.empty())
       return Fail(kLaunch, "--worker-command is empty", kUsageError);
-    options->router.push_back("--router-worker-urls");
-    options->router.push_back(fmt::format("{}://127.0.0.1:{}", tokens ? "grpc" : "http", *port));
+    WorkerCommand& command = commands.back();
+    command.url = fmt::format("{}://127.0.0.1:{}", tokens ? "grpc" : "http", *port);
+    options->router.insert(options->router.end(), {"--router-worker-urls", command.url});
     next = *port + ports;
   }
   options->router.insert(options->router.end(),
@@ -77,8 +81,13 @@ int LaunchCommand(int argc, char** argv) {
   constexpr std::string_view kPrefix = "router-";
   auto parsed = ParseRouteOptions(options->router, kPrefix);
   if (!parsed.ok()) return Fail(kLaunch, MessageOf(parsed.status()), kUsageError);
-  const RouteOptions& route = parsed->options;
-  const auto level = ParseLogLevel(route.log_level == "warn" ? "warning" : route.log_level);
+  RouteOptions& route = parsed->options;
+  route.worker_key = options->worker_key;
+  if (route.worker_key.empty() && StartsPortico(*options)) {
+    const Status key = TakeKeyVariable(&route.worker_key);  // as they do
+    if (!key.ok()) return Fail(kLaunch, MessageOf(key), kUsageError);
+  }
+  const auto level = ParseLogLevel(route.log_level);
   if (!level.ok()) return Fail(kLaunch, MessageOf(level.status()), kUsageError);
   InitLog(*level);
   if (!route.log_dir.empty()) {
@@ -88,8 +97,7 @@ int LaunchCommand(int argc, char** argv) {
   RaiseFileLimit();
   const sigset_t signals = BlockSignals({SIGHUP, SIGUSR1});
   WorkerProcesses workers(std::move(commands));
-  const Status ran =
-      RunGateway(route, &options->router, kPrefix, signals, [&workers] { return workers.Tick(); });
+  const Status ran = RunGateway(route, &options->router, kPrefix, signals, &workers);
   LogInfo("stopping the workers");
   workers.Stop(kPatience);
   if (ran.ok()) return 0;

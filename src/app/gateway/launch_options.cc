@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "app/command_tools.h"
 #include "app/options/options_table.h"
 #include "app/options/route_options_table.h"
+#include "router/worker.h"
 
 namespace portico {
 namespace {
@@ -121,6 +123,7 @@ void Replace(std::string* text, std::string_view mark, const std::string& by) {
 StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words) {
   LaunchOptions options;
   for (size_t at = 0; at < words.size(); ++at) {
+    const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
     std::string flag = words[at];
     std::string value;
     const size_t equals = flag.find('=');
@@ -136,6 +139,11 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
       }
       value = words[++at];
       return OkStatus();
+    };
+    // As it was written: a value that begins with `-` has to stay behind its `=`.
+    const auto pass_on = [&] {
+      options.passed_on.insert(options.passed_on.end(), begin,
+                               words.begin() + static_cast<std::ptrdiff_t>(at) + 1);
     };
     if (IsSizeFlag(flag, "dp", "data")) {
       PORTICO_RETURN_IF_ERROR(take());
@@ -161,7 +169,7 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
         PORTICO_RETURN_IF_ERROR(take());
         PORTICO_RETURN_IF_ERROR(ReadNumber(
             flag, value, 1, 1024, tensor ? &options.tensor_parallel : &options.pipeline_parallel));
-        options.passed_on.insert(options.passed_on.end(), {flag, value});
+        pass_on();
         continue;
       }
       if (flag == "--base-gpu-id" || flag == "--gpu-id-step") {
@@ -176,6 +184,15 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
         options.model = value;
         continue;
       }
+      if (flag == "--api-key") {
+        PORTICO_RETURN_IF_ERROR(take());
+        if (!router::IsHeaderKey(value)) {
+          return Error(StatusCode::kInvalidArgument, "--api-key has other than printable ASCII");
+        }
+        options.worker_key = value;
+        pass_on();
+        continue;
+      }
       options.passed_on.push_back(words[at]);
     }
   }
@@ -188,6 +205,13 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
   }
   PORTICO_RETURN_IF_ERROR(CheckPassedOn(options));
   PORTICO_RETURN_IF_ERROR(CheckPorts(options));
+  const bool gateway_has_key =
+      std::any_of(options.router.begin(), options.router.end(), [](const std::string& word) {
+        return word == "--router-api-key" || word.starts_with("--router-api-key=");
+      });
+  if (!options.worker_key.empty() && !gateway_has_key) {
+    options.router.push_back("--router-api-key=" + options.worker_key);
+  }
   return options;
 }
 
@@ -196,9 +220,14 @@ bool WorkersTakeTokens(const LaunchOptions& options) {
          std::any_of(options.passed_on.begin(), options.passed_on.end(), IsGrpcModeFlag);
 }
 
+bool StartsPortico(const LaunchOptions& options) {
+  return options.worker_command.empty() && (options.engine == "llama" || options.engine == "mock");
+}
+
 WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
   WorkerCommand command;
   command.name = fmt::format("worker {} on port {}", rank, port);
+  if (options.workers > 1) command.log_mark = fmt::format("worker {}", rank);
   std::vector<std::string>& words = command.words;
   const std::string port_text = std::to_string(port);
   const int gpus = options.tensor_parallel * options.pipeline_parallel;

@@ -10,6 +10,7 @@ namespace portico {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 
 // The words behind "--port PORT".
 std::vector<std::string> SglangWords(std::vector<std::string> flags, int rank) {
@@ -115,7 +116,7 @@ TEST(LaunchOptionsTest, ABaseGpuIdIsThatOfTheFirstWorker) {
   EXPECT_THAT(SglangWords({"--base-gpu-id", "2", "--tp", "2"}, 0),
               ElementsAre("--base-gpu-id", "2", "--tp", "2"));
   EXPECT_THAT(SglangWords({"--base-gpu-id=2", "--tp=2"}, 1),
-              ElementsAre("--base-gpu-id", "4", "--tp", "2"));
+              ElementsAre("--base-gpu-id", "4", "--tp=2"));
   EXPECT_THAT(SglangWords({"--gpu-id-step", "2", "--tp", "2"}, 1),
               ElementsAre("--base-gpu-id", "4", "--gpu-id-step", "2", "--tp", "2"));
   EXPECT_FALSE(ParseLaunchOptions({"--base-gpu-id", "-1"}).ok());
@@ -138,6 +139,31 @@ TEST(LaunchOptionsTest, ACommandOfTheUsersGetsItsFlagsAsTheyAre) {
   ASSERT_TRUE(options.ok());
   EXPECT_THAT(LaunchedWorker(*options, 1, 31001).words,
               ElementsAre("run", "31001", "1", "--base-gpu-id", "1", "--tp", "2"));
+}
+
+// The gateway's own routes were open, and it could not ask its workers for their models.
+TEST(LaunchOptionsTest, TheWorkersKeyIsTheGatewaysToo) {
+  for (const auto& words :
+       {std::vector<std::string>{"--api-key", "k"}, std::vector<std::string>{"--api-key=k"}}) {
+    const auto options = ParseLaunchOptions(words);
+    ASSERT_TRUE(options.ok());
+    EXPECT_EQ(options->worker_key, "k");
+    EXPECT_THAT(options->passed_on, ElementsAreArray(words));
+    EXPECT_THAT(options->router, ElementsAre("--router-api-key=k"));
+  }
+  const auto own = ParseLaunchOptions({"--api-key", "k", "--router-api-key", "other"});
+  ASSERT_TRUE(own.ok());
+  EXPECT_EQ(own->worker_key, "k");
+  EXPECT_THAT(own->router, ElementsAre("--router-api-key", "other"));
+  EXPECT_FALSE(ParseLaunchOptions({"--api-key", "k\n"}).ok());
+}
+
+// Python's argparse takes a word that begins with `-` for a flag, not for the value of the word before it.
+TEST(LaunchOptionsTest, AKeyThatBeginsWithADashStaysBehindItsFlag) {
+  const auto options = ParseLaunchOptions({"--api-key=-abc"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_THAT(options->passed_on, ElementsAre("--api-key=-abc"));
+  EXPECT_THAT(options->router, ElementsAre("--router-api-key=-abc"));
 }
 
 }  // namespace

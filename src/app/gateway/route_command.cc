@@ -12,6 +12,7 @@
 #include "app/gateway/go_server_env.h"
 #include "app/gateway/route_tokens.h"
 #include "app/options/route_options.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/log_file.h"
 
@@ -30,7 +31,8 @@ int CheckFile(const std::string& file) {
   const RouteOptions& options = parsed->options;
   const auto workers = WorkersOf(options);
   const bool discovers = options.service_discovery || !options.discovery_file.empty();
-  std::printf("%s: good; %zu workers%s, policy %s\n", file.c_str(), workers->size(),
+  std::printf("%s: good; %s%s, policy %s\n", file.c_str(),
+              Counted(static_cast<int64_t>(workers->size()), "worker").c_str(),
               workers->empty() && !discovers ? " (flags or POST /workers have to name some)" : "",
               options.policy.c_str());
   return 0;
@@ -49,7 +51,7 @@ int RouteCommand(int argc, char** argv) {
     return 0;
   }
   const RouteOptions& options = parsed->options;
-  const auto level = ParseLogLevel(options.log_level == "warn" ? "warning" : options.log_level);
+  const auto level = ParseLogLevel(options.log_level);
   if (!level.ok()) return Fail(kRoute, MessageOf(level.status()), kUsageError);
   InitLog(*level);
   if (!options.log_dir.empty()) {

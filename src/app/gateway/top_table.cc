@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace portico {
 namespace {
 
@@ -99,10 +101,11 @@ std::string TopTable::Render(std::string_view url, const Json& answer, TimePoint
                     Plain(worker.GetString("model_id", "-")), Plain(worker.GetString("url"))});
   }
   const Json* const stats = answer.Find("stats");
-  std::string head =
-      fmt::format("{}  {} of {} workers healthy  {:.1f} req/s  {} queued  policy {}", url,
-                  Figure(stats, "healthy_workers"), rows.size() - 1, rate, Figure(stats, "queued"),
-                  stats == nullptr ? "-" : Plain(stats->GetString("policy", "-")));
+  std::string head = fmt::format("{}  {} of {} healthy  {:.1f} req/s  {} queued  policy {}", url,
+                                 Figure(stats, "healthy_workers"),
+                                 Counted(static_cast<int64_t>(rows.size()) - 1, "worker"), rate,
+                                 Figure(stats, "queued"),
+                                 stats == nullptr ? "-" : Plain(stats->GetString("policy", "-")));
   head.resize(std::min(head.size(), width));
   totals_ = std::move(totals);
   last_ = now;

@@ -7,6 +7,7 @@
 
 #include "app/options/route_options.h"
 #include "app/read_file.h"
+#include "base/counted.h"
 #include "base/log.h"
 
 namespace portico {
@@ -30,7 +31,9 @@ void WorkerFile::Read(router::Gateway& gateway) {
       text.ok() ? ReadWorkerList(*text, path_) : text.status();
   if (workers.ok()) {
     const auto [added, removed] = gateway.ReplaceWorkers(*workers, router::Source::kDiscovery);
-    if (added + removed > 0) LogInfo("{}: {} workers added, {} removed", path_, added, removed);
+    if (added + removed > 0) {
+      LogInfo("{}: {} added, {} removed", path_, Counted(added, "worker"), removed);
+    }
   } else {
     fault = std::string(MessageOf(workers.status()));
   }

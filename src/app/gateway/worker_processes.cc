@@ -24,6 +24,7 @@ namespace {
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);
 constexpr Duration kLongestPause = std::chrono::seconds(30);
+constexpr Duration kLastWords = std::chrono::seconds(1);
 
 std::string HowItEnded(int status) {
   if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
@@ -43,9 +44,13 @@ bool IsFreePort(int port) {
   return fd >= 0;
 }
 
-// In the child, between fork and exec: only what is safe there.
-[[noreturn]] void Become(char** words, char** environment, pid_t parent, int report) {
+// In the child, between fork and exec: only what is safe there. `log`: for what it writes; -1: as before.
+[[noreturn]] void Become(char** words, char** environment, pid_t parent, int report, int log) {
   setpgid(0, 0);
+  if (log >= 0) {
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+  }
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() == parent) {
     sigset_t none;
@@ -88,15 +93,22 @@ Status WorkerProcesses::Start(Worker& worker) {
   for (std::string& entry : more) environment.push_back(entry.data());
   environment.push_back(nullptr);
 
+  int log = -1;
+  if (!worker.command.log_mark.empty()) {
+    PORTICO_ASSIGN_OR_RETURN(log, logs_.Open(worker.command.log_mark));
+  }
   int report[2];  // closed by a successful exec
   if (pipe2(report, O_CLOEXEC) != 0) {
-    return Error(StatusCode::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
+    const int why = errno;
+    if (log >= 0) close(log);
+    return Error(StatusCode::kInternal, fmt::format("pipe: {}", std::strerror(why)));
   }
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) Become(words.data(), environment.data(), parent, report[1]);
-  close(report[1]);
+  if (pid == 0) Become(words.data(), environment.data(), parent, report[1], log);
   int why = pid < 0 ? errno : 0;
+  close(report[1]);
+  if (log >= 0) close(log);
   if (pid > 0 && read(report[0], &why, sizeof why) <= 0) why = 0;
   close(report[0]);
   if (why != 0) {
@@ -134,12 +146,16 @@ Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
   return OkStatus();
 }
 
-Status WorkerProcesses::Tick() {
+Status WorkerProcesses::Tick(absl::FunctionRef<void(const std::string& url)> on_end) {
   for (Worker& worker : workers_) {
     int status = 0;
     if (worker.pid > 0 && HasEnded(worker.pid)) {
       kill(-worker.pid, SIGKILL);  // processes that it has left behind hold its devices and port
       waitpid(worker.pid, &status, 0);
+      if (!worker.command.log_mark.empty()) {
+        logs_.WaitForEnd(worker.command.log_mark, kLastWords);  // why it has ended
+      }
+      on_end(worker.command.url);
       PORTICO_RETURN_IF_ERROR(NoteDeath(worker, status));
     }
     if (worker.pid < 0 && Clock::now() >= worker.due) PORTICO_RETURN_IF_ERROR(Start(worker));

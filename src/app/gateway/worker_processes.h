@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "app/gateway/worker_logs.h"
 #include "base/clock.h"
 #include "base/status.h"
 
@@ -16,7 +18,10 @@ namespace portico {
 struct WorkerCommand {
   std::vector<std::string> words;                                // the program and its arguments
   std::vector<std::pair<std::string, std::string>> environment;  // beyond the launcher's
-  std::string name;                                              // for the log: "worker 0"
+  std::string name;  // for the log: "worker 0 on port 31000"
+  std::string url;   // where it serves, as the gateway calls it
+  std::string
+      log_mark;  // in front of each line that it writes; empty: it writes where the launcher does
   // It ends with this status, after a message, where its command line is wrong; -1: not known.
   int usage_error = -1;
 };
@@ -32,7 +37,8 @@ class WorkerProcesses {
   // Starts what does not run and is due: all of them at first. Fails if a program cannot be run, if
   // a worker has died kMaxDeaths times in a row without having lived for kSteady, or, with
   // INVALID_ARGUMENT, if its first end says that its command line is wrong.
-  Status Tick();
+  // `on_end` gets the URL of each whose process has ended.
+  Status Tick(absl::FunctionRef<void(const std::string& url)> on_end);
   // SIGTERM to all, SIGKILL after `patience`.
   void Stop(Duration patience);
 
@@ -52,6 +58,7 @@ class WorkerProcesses {
   Status Start(Worker& worker);
   Status NoteDeath(Worker& worker, int status);
 
+  WorkerLogs logs_;
   std::vector<Worker> workers_;
 };
 

@@ -141,6 +141,7 @@ int Check(const Arguments& arguments) {
   options.speech = true;
   options.pipeline = arguments.config;
   options.pipeline_overrides = arguments.overrides;
+  if (const Status stages = CheckPipeline(options); !stages.ok()) return FailVerb("check", stages);
   Registry registry;
   auto started = StartPipeline(options, EngineStageContext{}, &registry);
   if (!started.ok()) return FailVerb("check", started.status());

@@ -12,7 +12,6 @@
 #include "pipeline/remote/greeting.h"
 #include "pipeline/stages/native_stages.h"
 #include "service/upstream/http_stage.h"
-#include "service/upstream/media_fetch.h"
 
 namespace portico {
 namespace {
@@ -119,9 +118,6 @@ StatusOr<std::unique_ptr<pipeline::Pipeline>> StartPipeline(const ServeOptions& 
     return Error(StatusCode::kInvalidArgument,
                  fmt::format("allowed_local_media_path: {} is not a folder", media));
   }
-  registry->AddCallbackGauge("portico_media_fetches",
-                             "Media that are fetched by their addresses, at most 64.",
-                             [] { return static_cast<double>(MediaFetch::Running()); });
   registry->AddCallbackGauge(
       "portico_reference_bytes",
       "Bytes of samples of voices to imitate, at most 512 MiB, uploaded ones included.",

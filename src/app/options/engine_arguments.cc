@@ -149,7 +149,8 @@ Status EngineArguments::TakeEntry(const YAML::Node& key, const YAML::Node& value
 
 Status EngineArguments::TakeFile(const std::string& path) {
   const StatusOr<std::string> text = ReadFile(path);
-  if (!text.ok()) return Refused(fmt::format("--config behind the --: cannot read {}", path));
+  if (!text.ok())
+    return Refused(fmt::format("--config behind the --: {}", MessageOf(text.status())));
   try {
     const YAML::Node root = pipeline::LoadOneDocument(*text);
     if (!root.IsMap()) return OkStatus();  // SGLang says so, or it is empty

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "app/options/engine_arguments.h"
+#include "app/options/key_variable.h"
 #include "app/options/options_table.h"
+#include "app/read_file.h"
 
 namespace portico {
 namespace {
@@ -37,6 +40,8 @@ struct ForeignFlag {
 
 constexpr ForeignFlag kForeignFlags[] = {
     {"-m", "model-path"},
+    {"-hf", "model-path"},
+    {"-hfr", "model-path"},
     {"-a", "served-model-name"},
     {"-c", "context-length"},
     {"--ctx-size", "context-length"},
@@ -61,8 +66,19 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--threads-http", "shards"},
 };
 // Those of SGLang's own scheduler.
-constexpr std::string_view kEngineFlags[] = {"--tp", "--tp-size", "--tensor-parallel-size",
-                                             "--mem-fraction-static"};
+constexpr std::string_view kEngineFlags[] = {
+    "--tp",
+    "--tp-size",
+    "--tensor-parallel-size",
+    "--pp-size",
+    "--mem-fraction-static",
+    "--attention-backend",
+    "--cuda-graph-max-bs",
+    "--enable-lora",
+    "--lora-paths",
+    "--schedule-policy",
+    "--speculative-algorithm",
+};
 
 // What needs no option here, and why.
 struct NeedlessFlag {
@@ -87,6 +103,11 @@ constexpr NeedlessFlag kNeedlessFlags[] = {
     {"--trust-remote-code", "no code of a model's folder is run"},
     {"--enable-prefix-caching", "prefixes are kept unless --disable-radix-cache is given"},
     {"--enable-auto-tool-choice", "tool calls are read unless --tool-call-parser is none"},
+    {"--metrics", "metrics are always served, at /metrics"},
+    {"--disable-log-requests", "requests are logged only with --log-requests"},
+    {"--dp", "portico launch --dp-size starts several servers and a gateway"},
+    {"--dp-size", "portico launch --dp-size starts several servers and a gateway"},
+    {"--data-parallel-size", "portico launch --dp-size starts several servers and a gateway"},
 };
 
 std::string_view OptionOf(std::string_view flag) {
@@ -99,7 +120,9 @@ std::string_view OptionOf(std::string_view flag) {
 
 Status UnknownArgument(const std::string& argument) {
   if (argument.empty() || argument[0] != '-') {
-    return Bad(fmt::format("unexpected argument `{}`; options begin with --", argument));
+    return Bad(fmt::format(
+        "unexpected argument `{}`; options begin with --, and --model-path names a model",
+        argument));
   }
   const std::string flag = argument.substr(0, argument.find('='));
   if (std::find(std::begin(kEngineFlags), std::end(kEngineFlags), flag) != std::end(kEngineFlags)) {
@@ -170,7 +193,13 @@ StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
     }
     line.help = help->count() > 0;
     if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
-      return UnknownArgument(extras.front());
+      std::string extra = extras.front();
+      // CLI11 takes the h of -hf for a flag of its own.
+      if (extra.starts_with("-f") &&
+          std::find(argv, argv + argc, "-h" + extra.substr(1)) != argv + argc) {
+        extra.insert(1, "h");
+      }
+      return UnknownArgument(extra);
     }
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = error.what();
@@ -182,12 +211,16 @@ StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
 }
 
 StatusOr<std::string> ReadConfig(const std::string& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Error(StatusCode::kNotFound, fmt::format("--config: cannot read {}", path));
+  const auto unreadable = [&path] {
+    const Status why = CannotRead(path, errno);
+    return Error(why.code(), fmt::format("--config: {}", MessageOf(why)));
+  };
+  if (!file) return unreadable();
   std::string text(kMaxConfigBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad())
-    return Error(StatusCode::kNotFound, fmt::format("--config: cannot read {}", path));
+  if (file.bad()) return unreadable();
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kMaxConfigBytes) {
     return Bad(fmt::format("--config: {} is larger than {} bytes", path, kMaxConfigBytes));
@@ -240,18 +273,6 @@ StatusOr<std::vector<ModelOptions>> ApplyCommandLine(const CommandLine& line,
   return std::vector<ModelOptions>{layers->every_model};
 }
 
-// What the environment says where neither the command line nor the file does. A key that is set but empty would open the
-// server.
-Status TakeKey(const char* variable, std::string* key) {
-  const char* value = std::getenv(variable);
-  if (!key->empty() || value == nullptr) return OkStatus();
-  if (*value == '\0') {
-    return Bad(fmt::format("{}: is set but empty; unset it to serve without a key", variable));
-  }
-  *key = value;
-  return OkStatus();
-}
-
 }  // namespace
 
 std::string ModelId(const ModelOptions& options) {
@@ -276,7 +297,7 @@ StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv) {
   }
   PORTICO_ASSIGN_OR_RETURN(std::vector<ModelOptions> models, ApplyCommandLine(line, &layers));
   parsed.options = std::move(layers.server);
-  PORTICO_RETURN_IF_ERROR(TakeKey("PORTICO_API_KEY", &parsed.options.api_key));
+  PORTICO_RETURN_IF_ERROR(TakeKeyVariable(&parsed.options.api_key));
   parsed.options.models = std::move(models);
   if (!line.rest.empty()) {
     std::set<const Option*> given;

@@ -89,7 +89,7 @@ struct ServeOptions {
   int32_t shards = 0;                     // 0: a quarter of the cores, at least 1
   std::string api_key;                    // secret; empty: no authentication
   std::string admin_api_key;              // secret; empty: api_key
-  std::string limit_mm_data_per_request;  // JSON: {"image": most of a prompt}; empty: 16
+  std::string limit_mm_data_per_request;  // JSON: {"image": most of a prompt}
   std::string allowed_media_domain;       // separated by commas or spaces; empty: none is fetched
   std::string allowed_local_media_path;   // a folder; empty: no files are read
   bool grpc_mode = false;                 // has no effect

@@ -170,7 +170,8 @@ TEST(OptionsOfModels, InAFileOfSglangsAreCheckedWithTheirLine) {
   const auto refused = [](const char* config) {
     return ErrorOf({"--engine", "sglang", "--model-path", "/a", "--", config, "/no/such.yaml"});
   };
-  EXPECT_EQ(refused("--config"), "--config behind the --: cannot read /no/such.yaml");
+  EXPECT_EQ(refused("--config"),
+            "--config behind the --: cannot read /no/such.yaml: No such file or directory");
   EXPECT_THAT(refused("--config=/no/such.yaml"), HasSubstr("a word of its own"));
 }
 

@@ -107,7 +107,10 @@ TEST(Options, SuggestTheNearestNameOfAnUnknownFlag) {
             "unknown flag --max-model-len; did you mean --context-length?");
   EXPECT_EQ(ErrorOf({"--tp", "2"}),
             "unknown flag --tp; with --engine sglang, SGLang's own options follow a final --");
-  EXPECT_EQ(ErrorOf({"model.gguf"}), "unexpected argument `model.gguf`; options begin with --");
+  EXPECT_EQ(
+      ErrorOf({"model.gguf"}),
+      "unexpected argument `model.gguf`; options begin with --, and --model-path names a model");
+  EXPECT_EQ(ErrorOf({"-hf", "org/name"}), "unknown flag -hf; did you mean --model-path?");
 }
 
 TEST(Options, RefuseWhatDoesNotGoTogether) {
@@ -120,6 +123,20 @@ TEST(Options, RefuseWhatDoesNotGoTogether) {
               HasSubstr("--mock-fault: no fault is called"));
   EXPECT_EQ(ErrorOf({"--enable-metrics=false"}), "--enable-metrics: metrics cannot be turned off");
   EXPECT_EQ(ErrorOf({"--enable-metrics", "--ssl-keyfile=k", "--ssl-certfile=c"}), "OK");
+}
+
+TEST(Options, RefuseLimitsOfMediaThatNobodyWouldKeep) {
+  const auto error = [](const char* value) {
+    return ErrorOf({"--limit-mm-data-per-request", value});
+  };
+  EXPECT_EQ(error(R"({"image": 4, "video": 0, "audio": 1024})"), "OK");
+  EXPECT_EQ(error(R"([1])"), "--limit-mm-data-per-request: is not a JSON object");
+  EXPECT_EQ(error(R"({"images": 4})"),
+            "--limit-mm-data-per-request: images is none of image, video and audio");
+  for (const char* most : {R"({"video": 1025})", R"({"video": -1})", R"({"video": "1"})"}) {
+    EXPECT_EQ(error(most), "--limit-mm-data-per-request: video is not a whole number in 0..1024")
+        << most;
+  }
 }
 
 TEST(Options, ComeFromAFileUnlessTheCommandLineNamesThem) {
@@ -168,8 +185,9 @@ TEST(Options, NameTheKeyAndLineOfAnErrorInTheFile) {
 TEST(Options, RefuseAFileThatCannotBeRead) {
   const auto parsed = ParseServe({"--config", "/no/such/file.yaml"});
   EXPECT_EQ(parsed.status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(MessageOf(parsed.status()), "--config: cannot read /no/such/file.yaml");
-  EXPECT_EQ(ErrorOf({"--config", "/tmp"}), "--config: cannot read /tmp");
+  EXPECT_EQ(MessageOf(parsed.status()),
+            "--config: cannot read /no/such/file.yaml: No such file or directory");
+  EXPECT_EQ(ErrorOf({"--config", "/tmp"}), "--config: cannot read /tmp: Is a directory");
 }
 
 TEST(Options, PrintHelpThatNamesEveryFlagAndItsDefault) {

@@ -13,6 +13,8 @@
 namespace portico {
 namespace {
 
+constexpr int64_t kMostMediaOfKind = 1024;
+
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
 
 Status CheckRange(const Option& option, double value, const std::string& text) {
@@ -237,8 +239,13 @@ Status CheckOptions(const ServeOptions& options) {
       return Bad("--limit-mm-data-per-request: is not a JSON object");
     }
     for (const auto& [kind, most] : limits->as_object()) {
-      if (most.is_int() && most.as_int() >= 0) continue;
-      return Bad(fmt::format("--limit-mm-data-per-request: {:.64} is not a whole number", kind));
+      if (kind != "image" && kind != "video" && kind != "audio") {
+        return Bad(fmt::format(
+            "--limit-mm-data-per-request: {:.64} is none of image, video and audio", kind));
+      }
+      if (most.is_int() && most.as_int() >= 0 && most.as_int() <= kMostMediaOfKind) continue;
+      return Bad(fmt::format("--limit-mm-data-per-request: {} is not a whole number in 0..{}", kind,
+                             kMostMediaOfKind));
     }
   }
   return CheckModels(options.models);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "app/options/key_variable.h"
 #include "app/options/nearest_name.h"
 #include "app/options/options_table.h"
 #include "app/options/route_options_models.h"
@@ -54,8 +55,10 @@ StatusOr<Found> FindFlag(std::string_view name, std::string_view prefix) {
   }
   if (matches.size() == 1) return matches.front();
   if (matches.empty()) {
+    const std::string nearest =
+        DidYouMean(name, RouteOptionNames(), fmt::format("--{}", prefix), "");
     return Bad(fmt::format("there is no flag --{}{}{}", prefix, name,
-                           DidYouMean(name, RouteOptionNames(), fmt::format("--{}", prefix), "")));
+                           nearest.empty() ? "; portico route --help lists all" : nearest));
   }
   std::string names;
   for (const Found& match : matches) names += fmt::format(" --{}{}", prefix, match.name);
@@ -311,6 +314,7 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
   for (size_t at = 0; at < mine.size();) {
     PORTICO_RETURN_IF_ERROR(TakeFlag(mine, &at, prefix, &parsed.options));
   }
+  PORTICO_RETURN_IF_ERROR(TakeKeyVariable(&parsed.options.api_key));
   PORTICO_RETURN_IF_ERROR(ServiceOptionsOf(parsed.options).status());
   PORTICO_RETURN_IF_ERROR(WorkersOf(parsed.options).status());
   return parsed;

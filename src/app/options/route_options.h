@@ -159,7 +159,9 @@ struct RouteOptions {
   std::vector<std::string> prometheus_duration_buckets;
   std::string log_dir;
 
-  std::string server_note;  // not of the table: GatewayServiceOptions
+  // Not of the table:
+  std::string server_note;  // GatewayServiceOptions
+  std::string worker_key;   // of the workers that launch starts; empty: the gateway's
 };
 
 struct ParsedRouteOptions {

@@ -70,8 +70,9 @@ constexpr RouteOption kDoors[] = {
      .name = "api-key",
      .member = &RouteOptions::api_key,
      .metavar = "KEY",
-     .help =
-         "Bearer token that clients must send. Workers without a key of their own are sent it too.",
+     .help = "Bearer token that clients must send; by default the environment variable "
+             "PORTICO_API_KEY. Workers without a key "
+             "of their own are sent it too.",
      .secret = true},
     {.group = "Listening",
      .name = "control-plane-api-keys",

@@ -24,6 +24,7 @@ struct RouteOption {
   double max = 9007199254740992.0;
   std::string_view choices = {};  // "a|b"
   bool secret = false;
+  std::string_view no_zero = {};  // of whole numbers: why 0 is refused
 
   bool is_switch() const { return std::holds_alternative<bool RouteOptions::*>(member); }
   bool is_list() const {

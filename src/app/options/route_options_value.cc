@@ -58,6 +58,7 @@ Status Set(const RouteOption& option, const std::string& text, int64_t* value) {
     return BadValue(fmt::format("`{}` is not a whole number", text));
   }
   PORTICO_RETURN_IF_ERROR(CheckRange(option, static_cast<double>(number), text));
+  if (number == 0 && !option.no_zero.empty()) return BadValue(std::string(option.no_zero));
   *value = number;
   return OkStatus();
 }

@@ -20,6 +20,7 @@
 #include "message/trace_context.h"
 #include "service/control/profiling.h"
 #include "service/plan/request_media.h"
+#include "service/upstream/media_fetch.h"
 #include "text/json.h"
 
 namespace portico {
@@ -158,8 +159,10 @@ MediaLimits MediaLimitsOf(const ServeOptions& options) {
   }
   const auto most = Json::Parse(options.limit_mm_data_per_request);
   if (most.ok() && most->is_object()) {
-    limits.max_images =
-        static_cast<size_t>(most->GetInt("image", static_cast<int64_t>(limits.max_images)));
+    for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+      size_t& count = limits.Of(kind).count;
+      count = static_cast<size_t>(most->GetInt(NameOf(kind), static_cast<int64_t>(count)));
+    }
   }
   return limits;
 }
@@ -287,6 +290,12 @@ void HttpService::AddGauges() {
   refusals("portico_slow_readers_cut_total",
            "Streams cut off at --max-unsent-bytes, and clients that have stopped reading.",
            [](const net::ServerLoad& now) { return now.readers_cut.load(); });
+  registry_.AddCallbackGauge("portico_media_fetches",
+                             "Media that are fetched by their addresses, at most 64.",
+                             [] { return static_cast<double>(MediaFetch::Running()); });
+  registry_.AddCallbackGauge("portico_media_bytes",
+                             "Fetched media that requests still have, in bytes, at most 1 GiB.",
+                             [] { return static_cast<double>(MediaFetch::Held()); });
   registry_.AddCallbackCounter(
       "portico_cpu_pool_tasks_total", "Tasks that the pool has taken.",
       [this] { return pool_ ? static_cast<double>(pool_->taken()) : 0.0; });

@@ -69,6 +69,7 @@ WorkerCommand CommandOf(const ServeOptions& options, const std::string& path, in
   const ModelOptions& model = options.models.front();
   WorkerCommand command;
   command.name = "SGLang's own server";
+  command.url = fmt::format("http://127.0.0.1:{}", port);
   command.words = {model.sglang_python, "-m", "sglang.launch_server"};
   const auto add = [&](const char* flag, const std::string& value) {
     command.words.emplace_back(flag);
@@ -154,8 +155,7 @@ Status ServeSglangOverHttp(const ServeOptions& options, std::string_view why,
       "gateway in front of it. Its Python is on the path of every request, and there is no gRPC.",
       port);
   WorkerProcesses workers({CommandOf(options, path, port)});
-  const Status ran = RunGateway(GatewayOf(options, why, port), nullptr, "", signals,
-                                [&workers] { return workers.Tick(); });
+  const Status ran = RunGateway(GatewayOf(options, why, port), nullptr, "", signals, &workers);
   LogInfo("stopping SGLang's own server");
   workers.Stop(kPatience);
   return ran;

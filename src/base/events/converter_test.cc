@@ -103,9 +103,9 @@ TEST_F(ConverterTest, LinesMayTakeAllOfTheBound) {
     EXPECT_TRUE(StartRun(run, "/" + run, max_bytes).ok());
     const Key key = NextKey();
     Name(key, std::string(64, 'r'));
-    // The second number takes a record of its own.
+    // The second number takes a record of its own: it is not small enough for a part of the first.
     const bool two = event == Event::kStep;
-    const Details details = two ? Details{.a = 12, .b = 3400} : Details{};
+    const Details details = two ? Details{.a = 12, .b = int64_t{1} << 32} : Details{};
     for (int i = 0; i < kEvents; ++i) Record(event, two ? kNoKey : key, stage_, details);
     StopRun("");
     return Lines("run_", "/" + run)[0];

@@ -58,8 +58,31 @@ constexpr std::array<EventSpec, kCount> kSpecs = [] {
   return specs;
 }();
 
+constexpr GroupedEvent kEngineQueued[] = {{Event::kStageInputReceived},
+                                          {Event::kSchedulerQueueEnter}};
+constexpr GroupedEvent kEngineFirst[] = {{Event::kSchedulerPrefillEnd},
+                                         {Event::kSchedulerFirstEmit},
+                                         {Event::kStageFirstStreamChunkSent},
+                                         {Event::kStageStreamChunkSent}};
+constexpr GroupedEvent kFrontendReceived[] = {
+    {.event = Event::kStageStreamChunkReceived, .first_chunk = true}, {Event::kDetokenizeStart}};
+
 }  // namespace
 
 const EventSpec& SpecOf(Event event) { return kSpecs[static_cast<size_t>(event)]; }
+
+std::span<const GroupedEvent> EventsOf(EventGroup group) {
+  switch (group) {
+    case EventGroup::kEngineQueued:
+      return kEngineQueued;
+    case EventGroup::kEngineFirst:
+      return kEngineFirst;
+    case EventGroup::kFrontendReceived:
+      return kFrontendReceived;
+    case EventGroup::kCount:
+      break;
+  }
+  return {};
+}
 
 }  // namespace portico::events

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace portico::events {
@@ -57,5 +58,21 @@ struct EventSpec {
 };
 
 const EventSpec& SpecOf(Event event);
+
+// Events of one moment, which are recorded as one and become a line each.
+enum class EventGroup : uint16_t {
+  kEngineQueued,      // an engine has a request and lets it wait; peer: from where, a: its tokens
+  kEngineFirst,       // its first token is there; peer: who gets it, a: 0
+  kFrontendReceived,  // that token has come; peer: from where, a: how many came with it
+  kCount
+};
+
+struct GroupedEvent {
+  Event event{};
+  bool first_chunk = false;  // its number is 0 instead of the group's
+};
+
+// Each says of the group's details what its own spec has a name for.
+std::span<const GroupedEvent> EventsOf(EventGroup group);
 
 }  // namespace portico::events

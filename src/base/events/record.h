@@ -34,8 +34,12 @@ struct Record32 {
 };
 static_assert(sizeof(Record32) == 32);
 
-// Of an event: its second number is in the record behind it.
+// Of an event: its second number is in the record behind it; both numbers are in `numbers.a`, the
+// second one in its upper half; it is an EventGroup; the rest is which.
 inline constexpr uint16_t kHasSecond = 0x8000;
+inline constexpr uint16_t kPacked = 0x4000;
+inline constexpr uint16_t kGroup = 0x2000;
+inline constexpr uint16_t kNumber = 0x1FFF;
 
 inline constexpr uint16_t kName = 0x7FF0;
 inline constexpr uint16_t kJoin = 0x7FF1;
@@ -45,6 +49,12 @@ inline constexpr uint16_t kLabel = 0x7FF3;
 inline constexpr uint16_t kMoment = 0x7FF4;
 
 inline bool IsEvent(const Record32& record) { return (record.kind & ~kHasSecond) < kName; }
+// 0: it is none.
+inline size_t EventsIn(const Record32& record) {
+  if (!IsEvent(record)) return 0;
+  if ((record.kind & kGroup) == 0) return 1;
+  return EventsOf(static_cast<EventGroup>(record.kind & kNumber)).size();
+}
 inline bool IsText(const Record32& record) { return record.kind == kName || record.kind == kLabel; }
 
 inline constexpr size_t RecordsOfText(size_t length) {

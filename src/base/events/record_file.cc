@@ -119,7 +119,7 @@ void RecordFile::Add(const Ring& ring, uint64_t tail, uint64_t head) {
   for (uint64_t next = tail; written < head && next < head;) {
     const Record32& record = ring.At(next);
     next += RecordsOf(record);
-    if (next > written && IsEvent(record)) ++cut_;
+    if (next > written) cut_ += EventsIn(record);
   }
 }
 

@@ -69,6 +69,8 @@ TEST_F(RecordFileTest, WhatIsInTheFileIsNotCountedAsCut) {
   EXPECT_EQ(cut(80), 2u);
   EXPECT_EQ(cut(100), 1u);
   EXPECT_EQ(cut(128), 0u);
+  ring->At(kFirst + 3).kind = internal::kGroup | static_cast<uint16_t>(EventGroup::kEngineFirst);
+  EXPECT_EQ(cut(101), 4u);
 }
 
 }  // namespace

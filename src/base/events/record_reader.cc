@@ -66,19 +66,46 @@ class RecordsReader {
 
   void TakeEvent(const Record32* record) {
     Line line;
-    const auto event = static_cast<uint16_t>(record->kind & ~kHasSecond);
-    if (event >= static_cast<uint16_t>(Event::kCount)) return;  // of a newer version
-    line.event = static_cast<Event>(event);
     line.stage = Translated(record->stage);
     line.details = {Translated(record->peer), Translated(record->tag), record->numbers.a};
     if ((record->kind & kHasSecond) != 0) {
       std::memcpy(&line.details.b, record + 1, sizeof line.details.b);
     }
+    if ((record->kind & kPacked) != 0) {
+      const auto both = static_cast<uint64_t>(record->numbers.a);
+      line.details.a = static_cast<int64_t>(both & UINT32_MAX);
+      line.details.b = static_cast<int64_t>(both >> 32);
+    }
     line.nanoseconds = scale_.Nanoseconds(record->numbers.ticks);
     latest_ = std::max(latest_, line.nanoseconds);
+    // What is beyond the last one is of a newer version.
+    const auto number = static_cast<uint16_t>(record->kind & kNumber);
+    if ((record->kind & kGroup) != 0) {
+      if (number < static_cast<uint16_t>(EventGroup::kCount)) {
+        TakeGroup(record->key, static_cast<EventGroup>(number), line);
+      }
+    } else if (number < static_cast<uint16_t>(Event::kCount)) {
+      line.event = static_cast<Event>(number);
+      Hand(record->key, line);
+    }
+  }
+
+  void TakeGroup(Key key, EventGroup group, const Line& all) {
+    for (const GroupedEvent& one : EventsOf(group)) {
+      Line line = all;
+      line.event = one.event;
+      const EventSpec& spec = SpecOf(one.event);
+      if (spec.peer.empty()) line.details.peer = 0;
+      if (one.first_chunk) line.details.a = 0;
+      if (spec.a.empty()) line.details.a = Details::kNothing;
+      Hand(key, line);
+    }
+  }
+
+  void Hand(Key key, const Line& line) {
     if (!SpecOf(line.event).of_request) return take_(line, "");
-    const std::string* name = names_.Find(record->key);
-    if (name == nullptr) return waiting_.Add(record->key, line);
+    const std::string* name = names_.Find(key);
+    if (name == nullptr) return waiting_.Add(key, line);
     if (!RequestNames::IsLeftOut(*name)) take_(line, *name);
   }
 

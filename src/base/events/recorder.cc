@@ -60,13 +60,13 @@ void Enter(internal::Ring* ring) {
   }
 }
 
-// `fill` makes `count` records from a place of the ring on, where a run goes on.
+// `fill` makes `count` records, of so many `events`, from a place of the ring on, where a run goes on.
 template <typename Fill>
-void Put(uint64_t count, const Fill& fill) {
+void Put(uint64_t count, uint64_t events, const Fill& fill) {
   internal::Ring* ring = internal::mine;
   if (ring == nullptr) ring = internal::AllRings().Mine();
   if (ring == nullptr) {
-    internal::AllRings().homeless.fetch_add(1, std::memory_order_relaxed);
+    internal::AllRings().homeless.fetch_add(events, std::memory_order_relaxed);
     return;
   }
   // Whoever stops the run sees this, or this thread sees that the run has stopped.
@@ -75,7 +75,7 @@ void Put(uint64_t count, const Fill& fill) {
     const uint64_t head = ring->head.load(std::memory_order_relaxed);
     const uint64_t used = head - ring->tail.load(std::memory_order_acquire);
     if (used + count > internal::Ring::kSize) {
-      ring->dropped.fetch_add(1, std::memory_order_relaxed);
+      ring->dropped.fetch_add(events, std::memory_order_relaxed);
     } else {
       fill(ring, head);
       ring->head.store(head + count, std::memory_order_release);
@@ -110,25 +110,42 @@ Label LabelOf(std::string_view name) { return AllLabels().Of(name); }
 std::string_view NameOf(Label label) { return AllLabels().NameOf(label); }
 size_t LabelCount() { return AllLabels().Count(); }
 
-void internal::Record(Event event, Key key, Label stage, const Details& details) {
-  const int64_t ticks = Ticks();
-  const bool has_second = details.b != Details::kNothing;
-  Put(has_second ? 2 : 1, [&](Ring* ring, uint64_t at) {
-    Record32& record = ring->At(at);
+namespace {
+
+bool FitsHalf(int64_t number) { return number >= 0 && number <= int64_t{UINT32_MAX}; }
+
+void PutEvents(unsigned kind, uint64_t events, Key key, Label stage, const Details& details) {
+  const int64_t ticks = internal::Ticks();
+  int64_t a = details.a;
+  const bool packed = details.b != Details::kNothing && FitsHalf(a) && FitsHalf(details.b);
+  const bool has_second = details.b != Details::kNothing && !packed;
+  if (packed) a = static_cast<int64_t>(static_cast<uint64_t>(details.b) << 32) | a;
+  kind |= (packed ? internal::kPacked : 0U) | (has_second ? internal::kHasSecond : 0U);
+  Put(has_second ? 2 : 1, events, [&](internal::Ring* ring, uint64_t at) {
+    internal::Record32& record = ring->At(at);
     record.key = key;
-    record.kind =
-        static_cast<uint16_t>(static_cast<uint16_t>(event) | (has_second ? kHasSecond : 0));
+    record.kind = static_cast<uint16_t>(kind);
     record.stage = stage;
     record.peer = details.peer;
     record.tag = details.tag;
-    record.numbers = {ticks, details.a};
+    record.numbers = {ticks, a};
     if (has_second) std::memcpy(&ring->At(at + 1), &details.b, sizeof details.b);
   });
 }
 
+}  // namespace
+
+void internal::Record(Event event, Key key, Label stage, const Details& details) {
+  PutEvents(static_cast<unsigned>(event), 1, key, stage, details);
+}
+
+void internal::Record(EventGroup group, Key key, Label stage, const Details& details) {
+  PutEvents(static_cast<unsigned>(group) | kGroup, EventsOf(group).size(), key, stage, details);
+}
+
 void internal::Text(uint16_t kind, Key key, std::string_view text) {
   text = text.substr(0, kMostText);
-  Put(RecordsOfText(text.size()), [&](Ring* ring, uint64_t at) {
+  Put(RecordsOfText(text.size()), 1, [&](Ring* ring, uint64_t at) {
     Record32& record = ring->At(at);
     record.key = key;
     record.kind = kind;
@@ -154,7 +171,7 @@ void LeaveOut(Key key) {
 
 void Join(Key stream, Key request) {
   if (!On()) return;
-  Put(1, [&](internal::Ring* ring, uint64_t at) {
+  Put(1, 1, [&](internal::Ring* ring, uint64_t at) {
     internal::Record32& record = ring->At(at);
     record.key = stream;
     record.kind = internal::kJoin;

@@ -5,8 +5,8 @@
 // A thread writes its events into a ring of its own, without a lock; one thread takes them from all
 // rings every few milliseconds and writes them to a file as they are (record_file.h). When the run
 // has stopped, lines are made of them (line_writer.h). An event costs one relaxed load while nothing
-// is recorded. While a profile runs it costs a read of the clock and 32 bytes; what finds its ring
-// full is counted and lost.
+// is recorded. While a profile runs it, or a group of them, costs a read of the clock and 32 bytes;
+// what finds its ring full is counted and lost.
 //
 // Starting and stopping are work of the writing thread: who asks is told later and never waits. No
 // event is lost between the two: a stop waits until no thread is inside Record().
@@ -64,6 +64,7 @@ namespace internal {
 // The number of the run, 0 while nothing is recorded.
 inline std::atomic<uint32_t> running_now{0};
 void Record(Event event, Key key, Label stage, const Details& details);
+void Record(EventGroup group, Key key, Label stage, const Details& details);
 void Text(uint16_t kind, Key key, std::string_view text);
 }  // namespace internal
 
@@ -71,6 +72,9 @@ inline bool On() { return internal::running_now.load(std::memory_order_relaxed) 
 
 inline void Record(Event event, Key key, Label stage, const Details& details = {}) {
   if (On()) internal::Record(event, key, stage, details);
+}
+inline void Record(EventGroup group, Key key, Label stage, const Details& details = {}) {
+  if (On()) internal::Record(group, key, stage, details);
 }
 
 // What the request is called in the lines; empty: a name is made of its key, as for a request that

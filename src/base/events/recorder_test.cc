@@ -5,11 +5,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -146,6 +149,51 @@ TEST_F(RecorderTest, WhatIsRecordedCanBeReadBeforeTheRunEnds) {
     if (!internal::RecordsInput::Open(path)->ReadFacts().ok()) break;
     ASSERT_LE(read().size(), read_now);
     read_now = read().size();
+  }
+}
+
+TEST_F(RecorderTest, TheEventsOfAGroupAreLinesWithWhatEachOfThemSays) {
+  const uint64_t before = Count().written;
+  ASSERT_TRUE(StartRun("a").ok());
+  const Key key = NextKey();
+  const Label peer = LabelOf("encode");
+  Record(EventGroup::kEngineQueued, key, stage_, {.peer = peer, .a = 7});
+  Record(EventGroup::kEngineFirst, key, stage_, {.peer = peer, .a = 0});
+  Record(EventGroup::kFrontendReceived, key, stage_, {.peer = peer, .a = 2});
+  StopRun("");
+  const std::vector<std::pair<std::string, std::string>> wanted = {
+      {"stage_input_received", R"("from_stage":"encode",)"},
+      {"scheduler_queue_enter", R"("prompt_tokens":7,)"},
+      {"scheduler_prefill_end", ""},
+      {"scheduler_first_emit", ""},
+      {"stage_first_stream_chunk_sent", R"("to_stage":"encode","chunk_id":0,)"},
+      {"stage_stream_chunk_sent", R"("to_stage":"encode","chunk_id":0,)"},
+      {"stage_stream_chunk_received", R"("from_stage":"encode","chunk_id":0,)"},
+      {"detokenize_start", R"("tokens":2,)"}};
+  const auto lines = Lines("events_");
+  ASSERT_EQ(lines.size(), wanted.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_NE(lines[i].find("\"event_name\":\"" + wanted[i].first + "\""), std::string::npos);
+    EXPECT_NE(lines[i].find("\"metadata\":{" + wanted[i].second + "\"monotonic_ns\""),
+              std::string::npos)
+        << lines[i];
+  }
+  EXPECT_EQ(Count().written - before, wanted.size());
+}
+
+TEST_F(RecorderTest, BothNumbersOfAnEventAreKeptWhateverTheirSize) {
+  ASSERT_TRUE(StartRun("a").ok());
+  const int64_t numbers[] = {0, 1, UINT32_MAX, int64_t{UINT32_MAX} + 1, INT64_MAX, -1};
+  for (const int64_t a : numbers) {
+    for (const int64_t b : numbers) Record(Event::kStep, kNoKey, stage_, {.a = a, .b = b});
+  }
+  StopRun("");
+  const auto lines = Lines("steps_");
+  ASSERT_EQ(lines.size(), std::size(numbers) * std::size(numbers));
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string wanted = "\"batch_size\":" + std::to_string(numbers[i / 6]) +
+                               ",\"duration_ns\":" + std::to_string(numbers[i % 6]) + ",";
+    EXPECT_NE(lines[i].find(wanted), std::string::npos) << lines[i];
   }
 }
 

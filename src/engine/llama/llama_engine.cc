@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/processors.h"
 #include "engine/llama/generation/engine_thread.h"
 #include "engine/llama/kv/kv_size.h"
@@ -105,9 +106,9 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
                                    ? fmt::format("off ({})", runner->unshared_because())
                                    : "off";
   std::string description = fmt::format(
-      "KV cache: {} tokens, {} of {} ({}); prefix cache {}; up to {} running requests; {} threads",
-      size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), m.kv_dtype, size.reason, prefixes,
-      options.max_running_requests, run.threads);
+      "KV cache: {} tokens, {} of {} ({}); prefix cache {}; up to {}; {}", size.cells,
+      HumanBytes(size.cells * m.kv_bytes_per_cell), m.kv_dtype, size.reason, prefixes,
+      Counted(options.max_running_requests, "running request"), Counted(run.threads, "thread"));
   EngineInfo info = InfoOf(m, options);
   info.context_length = static_cast<int32_t>(std::min<int64_t>(m.context_length, size.cells));
   info.max_total_tokens = size.cells;

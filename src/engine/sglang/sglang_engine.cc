@@ -39,7 +39,7 @@ LinkOwner SglangEngine::Owner() {
 Status SglangEngine::Start(const Launcher::Progress& progress) {
   PORTICO_ASSIGN_OR_RETURN(LifePtr life, Incarnation::Start(options_, progress, Owner()));
   MakeInfo(life->facts);
-  info_.can.media = life->media != nullptr;
+  if (life->media != nullptr) info_.can.media = life->facts.takes_media;
   publishes_kv_events_ = !life->facts.kv_events.empty();
   PORTICO_RETURN_IF_ERROR(AskForLimits(*life));
   AddAdapters(life->facts);

@@ -1,4 +1,5 @@
 // Requests, with what they name and the media that they wait for, as messages to the scheduler.
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,12 +110,13 @@ Status SglangEngine::SubmitMedia(const LifePtr& life, GenerateRequest request,
     return EncodeRequest(*in->codec, in->facts, request, names, &media);
   };
   work.on_end = [this, stream] { OnStreamEnd(stream); };
-  work.send = [this, in, stream, notes_session, session, client_rid, rid](std::string frame) {
+  work.send = [this, in, stream, notes_session, session, client_rid, rid](
+                  std::string frame, std::shared_ptr<void> held) {
     if (notes_session) sessions_.Note(session, client_rid, rid);
     std::vector<SchedulerLink::Stream> streams{stream};
     std::vector<std::string> frames;
     frames.push_back(std::move(frame));
-    return in->link->Submit(std::move(streams), std::move(frames));
+    return in->link->Submit(std::move(streams), std::move(frames), {}, std::move(held));
   };
   Status taken = life->media->Submit(std::move(work));
   if (!taken.ok()) OnStreamEnd(stream);

@@ -333,6 +333,31 @@ TEST(ExpandedMask, PatternsWithoutAnchorsMatchAnywhere) {
        OneOf({AllOf({Times(ab, 2, 2), any}), AllOf({any, Times(Literal("1"), 20, 20), any})}));
 }
 
+// Most of a vocabulary is tried at once where one piece may end and the next may begin at any character: up to 0.1 s a mask.
+TEST(ExpandedMask, PiecesThatMayFollowEachOtherAnywhereKeepTheirCounts) {
+  const auto walk = [](const std::string& fields, const Part& inside) {
+    Walk(Schema(R"({"type":"string",)" + fields + "}",
+                AllOf({Literal("\""), inside, Literal("\"")})),
+         2, 12);
+  };
+  const Part any = JsonCharBut('\n');
+  const Part ab = Ascii("ab");
+  walk(R"("pattern":"^[^\\n]{20}a[^\\n]{20}b$")",
+       AllOf({Times(any, 20, 20), Literal("a"), Times(any, 20, 20), Literal("b")}));
+  walk(R"("pattern":"^[^\\n]{20,}","maxLength":31)",
+       AllOf({Times(any, 20, 20), Times(AnyChar(), 0, 11)}));
+  walk(R"("pattern":"^[ab1 ]{1,60}[1é]?[ab ]{0,60}$")",
+       AllOf({Times(Ascii("ab1 "), 1, 60), Times(OneOf({Literal("1"), Literal("é")}), 0, 1),
+              Times(Ascii("ab "), 0, 60)}));
+  walk(R"("pattern":"^(?:[^\\n]{1,20} [ab]{18,40}){1,3}$")",
+       Times(AllOf({Times(any, 1, 20), Literal(" "), Times(ab, 18, 40)}), 1, 3));
+  Walk({GrammarKind::kRegex, R"(([ab1]{9,30}[b1]{17,20}|[ab1 ]{18,25}é)+)",
+        Times(OneOf({AllOf({Times(Ascii("ab1"), 9, 30), Times(Ascii("b1"), 17, 20)}),
+                     AllOf({Times(Ascii("ab1 "), 18, 25), Literal("é")})}),
+              1, -1)},
+       2, 12);
+}
+
 TEST(ExpandedMask, CountedCharactersInTagsEndWhereTheTagGoesOn) {
   const auto format = [](const std::string& of) {
     return R"({"type":"structural_tag","format":)" + of + "}";

@@ -2,6 +2,7 @@
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <boost/asio/basic_stream_socket.hpp>
@@ -113,20 +114,33 @@ class ClientSocket::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   void Connect() {
-    asio::async_connect(socket_, addresses_,
-                        [self = shared_from_this()](const ErrorCode& error, const Tcp::endpoint&) {
-                          Shard::Turn turn(self->shard_);
-                          if (self->events_ == nullptr) return;
-                          error ? self->Lose(error.message()) : self->OnConnected();
-                        });
+    asio::async_connect(
+        socket_, addresses_,
+        [self = shared_from_this()](const ErrorCode& error, const Tcp::endpoint& at) {
+          Shard::Turn turn(self->shard_);
+          if (self->events_ == nullptr) return;
+          error ? self->Lose(error.message()) : self->OnConnected(at.protocol());
+        });
   }
 
-  void OnConnected() {
+  // To connect is to wait for a writable socket, which Asio goes on waiting for until the socket leaves its reactor: each
+  // WaitReadable() would then wake the loop once more at once, for a socket that can be written.
+  ErrorCode WatchAnew(Tcp protocol) {
+    ErrorCode error;
+    const int fd = socket_.release(error);
+    if (error) return error;
+    socket_.assign(protocol, fd, error);
+    if (error) close(fd);
+    return error;
+  }
+
+  void OnConnected(Tcp protocol) {
+    ErrorCode error = WatchAnew(protocol);
+    if (error) return Lose(error.message());
     const int fd = socket_.native_handle();
     for (const TcpOption& option : kTcpOptions) {
       setsockopt(fd, option.level, option.name, &option.value, sizeof option.value);
     }
-    ErrorCode error;
     socket_.non_blocking(true, error);
     transport_ = target_.tls == nullptr ? MakePlainTransport(fd)
                                         : target_.tls->Connect(fd, target_.tls_name);

@@ -26,10 +26,11 @@ const ZmqLibrary* Load() {
       Find(handle, "zmq_getsockopt", &zmq.getsockopt) &&
       Find(handle, "zmq_msg_close", &zmq.msg_close) &&
       Find(handle, "zmq_msg_data", &zmq.msg_data) && Find(handle, "zmq_msg_init", &zmq.msg_init) &&
+      Find(handle, "zmq_msg_init_data", &zmq.msg_init_data) &&
       Find(handle, "zmq_msg_more", &zmq.msg_more) && Find(handle, "zmq_msg_recv", &zmq.msg_recv) &&
-      Find(handle, "zmq_msg_size", &zmq.msg_size) && Find(handle, "zmq_poll", &zmq.poll) &&
-      Find(handle, "zmq_send", &zmq.send) && Find(handle, "zmq_setsockopt", &zmq.setsockopt) &&
-      Find(handle, "zmq_socket", &zmq.socket) &&
+      Find(handle, "zmq_msg_send", &zmq.msg_send) && Find(handle, "zmq_msg_size", &zmq.msg_size) &&
+      Find(handle, "zmq_poll", &zmq.poll) && Find(handle, "zmq_send", &zmq.send) &&
+      Find(handle, "zmq_setsockopt", &zmq.setsockopt) && Find(handle, "zmq_socket", &zmq.socket) &&
       Find(handle, "zmq_socket_monitor", &zmq.socket_monitor) &&
       Find(handle, "zmq_strerror", &zmq.strerror);
   if (whole) return &zmq;

@@ -17,8 +17,10 @@ struct ZmqLibrary {
   decltype(&zmq_msg_close) msg_close;
   decltype(&zmq_msg_data) msg_data;
   decltype(&zmq_msg_init) msg_init;
+  decltype(&zmq_msg_init_data) msg_init_data;
   decltype(&zmq_msg_more) msg_more;
   decltype(&zmq_msg_recv) msg_recv;
+  decltype(&zmq_msg_send) msg_send;
   decltype(&zmq_msg_size) msg_size;
   decltype(&zmq_poll) poll;
   decltype(&zmq_send) send;

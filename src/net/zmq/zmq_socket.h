@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,6 +67,9 @@ class ZmqSocket {
 
   // False: nobody is connected yet, or the socket failed; try again later.
   bool Send(std::string_view frame);
+  // The same without a copy: the frame is moved from, and freed once it is sent; `*held`, which may be null, is let go of
+  // then. On any thread, until the context is destroyed at the latest. False: both are as before.
+  bool SendOwned(std::string* frame, std::shared_ptr<void>* held);
   // The same of a message of several parts.
   bool SendParts(const std::vector<std::string_view>& parts);
   // The next frame, without waiting; false if there is none. The bytes are valid until the next call. Parts of a

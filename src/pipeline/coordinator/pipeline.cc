@@ -163,11 +163,16 @@ Status Pipeline::CheckFlags(const PipelineConfig& config, const Kinds& kinds) {
 }
 
 Status Pipeline::CheckStages(const PipelineConfig& config, const Kinds& kinds) {
+  StatusCode code = StatusCode::kOk;
+  std::vector<std::string> faults;
   for (const StageConfig& stage : config.stages) {
     if (stage.is_python()) continue;
-    PORTICO_RETURN_IF_ERROR(MakeReadyStage(config, stage, kinds).status());
+    const Status ready = MakeReadyStage(config, stage, kinds).status();
+    if (ready.ok()) continue;
+    if (faults.empty()) code = ready.code();
+    faults.emplace_back(MessageOf(ready));
   }
-  return OkStatus();
+  return faults.empty() ? OkStatus() : Error(code, fmt::format("{}", fmt::join(faults, "\n")));
 }
 
 Status Pipeline::StartProcesses(const StagePrograms& programs, const std::string& file,

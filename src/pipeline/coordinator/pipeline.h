@@ -81,7 +81,8 @@ class Pipeline {
   // What Start() would say of the native stages that the command line changes, whether or not their
   // packages are installed.
   static Status CheckFlags(const PipelineConfig& config, const Kinds& kinds);
-  // What Start() would say of all native stages and their packages, before models are loaded for them.
+  // What Start() would say of the native stages and their packages, before models are loaded for them: a line for each
+  // stage that cannot start, with the code of the first.
   static Status CheckStages(const PipelineConfig& config, const Kinds& kinds);
   // Aborts what runs and waits for it.
   ~Pipeline();

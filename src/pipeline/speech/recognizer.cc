@@ -58,8 +58,9 @@ constexpr size_t kCheapFrames = 200;
 constexpr size_t kFeatureWindow = 3;
 
 StatusOr<SphinxLibrary> LoadSphinx() {
+  // The package of the second depends on that of the first.
   PORTICO_ASSIGN_OR_RETURN(const media::SharedLibrary base,
-                           media::SharedLibrary::Load("libsphinxbase.so.3", "libsphinxbase3"));
+                           media::SharedLibrary::Load("libsphinxbase.so.3", "libpocketsphinx3"));
   PORTICO_ASSIGN_OR_RETURN(const media::SharedLibrary library,
                            media::SharedLibrary::Load("libpocketsphinx.so.3", "libpocketsphinx3"));
   SphinxLibrary sphinx{};
@@ -263,11 +264,13 @@ class SphinxRecognizer final : public Recognizer {
 }  // namespace
 
 Status Recognizer::Installed() {
-  PORTICO_RETURN_IF_ERROR(Library().status());
+  std::string fault(MessageOf(Library().status()));
   std::error_code ignored;
-  if (std::filesystem::exists(fmt::format("{}/en-us.lm.bin", kModel), ignored)) return OkStatus();
-  return Error(StatusCode::kUnavailable,
-               fmt::format("{} is not there (Debian package pocketsphinx-en-us)", kModel));
+  if (!std::filesystem::exists(fmt::format("{}/en-us.lm.bin", kModel), ignored)) {
+    fault += fmt::format("{}{} is not there (Debian package pocketsphinx-en-us)",
+                         fault.empty() ? "" : "; ", kModel);
+  }
+  return fault.empty() ? OkStatus() : Error(StatusCode::kUnavailable, std::move(fault));
 }
 
 StatusOr<std::unique_ptr<Recognizer>> Recognizer::Load() {

@@ -5,6 +5,7 @@
 #include <future>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/log.h"
 
 namespace portico::router {
@@ -99,7 +100,7 @@ void Discovery::OnChange() {
   pods_.Set(static_cast<double>(pods));
   const auto [added, removed] = gateway_.ReplaceWorkers(wanted, Source::kDiscovery);
   if (added + removed > 0) {
-    LogInfo("Kubernetes: {} workers added, {} removed", added, removed);
+    LogInfo("Kubernetes: {} added, {} removed", Counted(added, "worker"), removed);
   }
 }
 

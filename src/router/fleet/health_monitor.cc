@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/log.h"
 #include "router/fleet/stall_limit.h"
 
@@ -137,10 +138,10 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (limit > Duration::zero() && worker.health() != Health::kStalled &&
       silent >= (answers ? HangLimit(limit, SignOf(watch) == Sign::kSteps) : limit)) {
     watch.inference.reset();  // one on another connection may be answered sooner
-    Change(
-        watch, Health::kStalled,
-        fmt::format("it holds {} requests and has sent nothing for {:.0f} s{}", worker.requests(),
-                    Seconds(silent), answers ? ", though its server answers" : ""));
+    Change(watch, Health::kStalled,
+           fmt::format("it holds {} and has sent nothing for {:.0f} s{}",
+                       Counted(worker.requests(), "request"), Seconds(silent),
+                       answers ? ", though its server answers" : ""));
     events_.on_stalled(watch.worker);
   }
   if (!Probing(watch) && now >= watch.next_probe) Probe(watch);
@@ -317,7 +318,11 @@ void HealthMonitor::Change(Watch& watch, Health health, const std::string& why) 
   if (health == Health::kHealthy) {
     if (changed) LogInfo("worker {} {} is healthy", worker.id(), worker.url());
     watch.told_down = false;
+    watch.been_up = true;
   } else if (!std::exchange(watch.told_down, true)) {
+    if (options_.health.starts_workers && !watch.been_up) {
+      return LogInfo("worker {} {} is not up yet: {}", worker.id(), worker.url(), why);
+    }
     LogWarning("worker {} {} is {}: {}", worker.id(), worker.url(), HealthName(health), why);
   }
 }

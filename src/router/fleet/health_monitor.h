@@ -26,6 +26,7 @@
 // until one of them answers.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -114,6 +115,7 @@ class HealthMonitor {
     int failures = 0;
     int successes = 0;
     bool told_down = false;  // in the log
+    bool been_up = false;
     bool facts_known = false;
     bool told_key = false;  // in the log: it wants another API key than the gateway sends
     bool refused = false;   // it was gone, not only slow
@@ -157,14 +159,18 @@ class HealthMonitor {
   void LookAtPause(Watch& watch, TimePoint now);
   // One that is paused without a doubt is asked whether it still is.
   void LookAtSurePause(Watch& watch, TimePoint now);
-  struct PauseAnswer {
-    std::optional<bool> paused = std::nullopt;  // nothing: it did not tell
-    bool later = false;                         // it may tell when it is asked again
-    bool is_guess = false;                      // it answered, as one does that infers
+  enum class PauseAnswer : uint8_t {
+    kPaused,
+    kGoesOn,
+    kAnswers,  // to what only one that infers should; SGLang's servers do while they are paused, too
+    kLater,    // it may tell when it is asked again
+    kNeverTells,  // it has no way to
   };
-  using PauseTold = std::function<void(HealthMonitor&, Watch&, const PauseAnswer&)>;
+  using PauseTold = std::function<void(HealthMonitor&, Watch&, PauseAnswer)>;
+  // `field`: of the answer; empty: what infers is not paused.
+  static PauseAnswer ReadPause(const StatusOr<SmallAnswer>& answer, std::string_view field);
   void AskPaused(Watch& watch, PauseReading reading, PauseTold told);
-  void OnPause(Watch& watch, const PauseDoubt& doubt, const PauseAnswer& answer);
+  void OnPause(Watch& watch, const PauseDoubt& doubt, PauseAnswer answer);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
   void AskFacts(Watch& watch);

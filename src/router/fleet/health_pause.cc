@@ -38,20 +38,30 @@ PauseForm PauseFormOf(PauseReading reading) {
 constexpr std::string_view kPorticoInfers = "ok\n";
 constexpr std::string_view kPorticoPauses = "paused";
 
-// Nothing: it has no way to tell.
-std::optional<bool> SaysItIsPaused(const SmallAnswer& answer, std::string_view field) {
-  if (answer.status >= 300) return std::nullopt;
-  if (field.empty()) return answer.body.starts_with(kPorticoPauses);
-  const std::optional<Json> said = FieldOfAnswer(answer.body, field);
-  return said && said->is_bool() ? std::optional(said->as_bool()) : std::nullopt;
-}
-
 // It may tell when it is asked again.
 bool TellsLater(const StatusOr<SmallAnswer>& answer) {
   return !answer.ok() || (answer->status >= 500 && answer->status != 501) || answer->status == 429;
 }
 
+// Whether the engine has to answer, not its server alone.
+bool AsksToInfer(const Worker& worker, PauseReading reading) {
+  return worker.protocol() == Protocol::kHttp && reading == PauseReading::kInference;
+}
+
 }  // namespace
+
+HealthMonitor::PauseAnswer HealthMonitor::ReadPause(const StatusOr<SmallAnswer>& answer,
+                                                    std::string_view field) {
+  if (TellsLater(answer)) return PauseAnswer::kLater;
+  if (answer->status >= 300) return PauseAnswer::kNeverTells;
+  if (field.empty()) {
+    if (answer->body.starts_with(kPorticoPauses)) return PauseAnswer::kPaused;
+    return answer->body == kPorticoInfers ? PauseAnswer::kGoesOn : PauseAnswer::kAnswers;
+  }
+  const std::optional<Json> said = FieldOfAnswer(answer->body, field);
+  if (!said || !said->is_bool()) return PauseAnswer::kNeverTells;
+  return said->as_bool() ? PauseAnswer::kPaused : PauseAnswer::kGoesOn;
+}
 
 void HealthMonitor::LookAtPause(Watch& watch, TimePoint now) {
   const Worker& worker = *watch.worker;
@@ -64,10 +74,9 @@ void HealthMonitor::LookAtPause(Watch& watch, TimePoint now) {
     watch.next_pause = now + kSilence;  // it may be about to pause, or to go on
   }
   if (watch.asking_pause || now < watch.next_pause) return;
-  AskPaused(watch, doubt.reading,
-            [doubt](HealthMonitor& self, Watch& asked, const PauseAnswer& answer) {
-              self.OnPause(asked, doubt, answer);
-            });
+  AskPaused(watch, doubt.reading, [doubt](HealthMonitor& self, Watch& asked, PauseAnswer answer) {
+    self.OnPause(asked, doubt, answer);
+  });
 }
 
 void HealthMonitor::LookAtSurePause(Watch& watch, TimePoint now) {
@@ -81,14 +90,14 @@ void HealthMonitor::LookAtSurePause(Watch& watch, TimePoint now) {
   if (watch.asking_pause || now < watch.next_sure) return;
   const SurePause pause = worker.sure_pause();
   if (pause.number == 0) return;
-  const bool infers =
-      worker.protocol() == Protocol::kHttp && pause.reading == PauseReading::kInference;
+  const bool infers = AsksToInfer(worker, pause.reading);
   if (infers && worker.total_requests() == watch.sure_requests) return;
   AskPaused(watch, pause.reading,
-            [pause, infers, interval](HealthMonitor&, Watch& asked, const PauseAnswer& answer) {
-              const bool told = answer.paused.has_value() && !answer.is_guess;
+            [pause, infers, interval](HealthMonitor&, Watch& asked, PauseAnswer answer) {
+              const bool goes_on = answer == PauseAnswer::kGoesOn;
+              const bool told = goes_on || answer == PauseAnswer::kPaused;
               asked.next_sure = infers && !told ? TimePoint::max() : Clock::now() + interval;
-              if (!told || *answer.paused) return;
+              if (!goes_on) return;
               if (!asked.worker->EndSurePause(pause)) return;
               LogWarning("worker {} {} is not paused any more: it has gone on past this gateway",
                          asked.worker->id(), asked.worker->url());
@@ -104,13 +113,15 @@ void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told
         Later<bool>(worker.number(), [told = std::move(told)](HealthMonitor& self, Watch& asked,
                                                               StatusOr<bool> paused) {
           asked.asking_pause = false;
-          const StatusCode code = paused.status().code();
-          if (paused.ok()) return told(self, asked, {.paused = *paused});
-          told(self, asked, {.later = code != StatusCode::kUnimplemented});
+          if (paused.ok()) {
+            return told(self, asked, *paused ? PauseAnswer::kPaused : PauseAnswer::kGoesOn);
+          }
+          const bool never = paused.status().code() == StatusCode::kUnimplemented;
+          told(self, asked, never ? PauseAnswer::kNeverTells : PauseAnswer::kLater);
         }));
   }
   const PauseForm form = PauseFormOf(reading);
-  const bool infers = reading == PauseReading::kInference;
+  const bool infers = AsksToInfer(worker, reading);
   watch.pause = std::make_unique<SmallCall>(
       shard_, clients_.Of(worker), worker,
       SmallRequest{.target = form.target,
@@ -124,22 +135,17 @@ void HealthMonitor::AskPaused(Watch& watch, PauseReading reading, PauseTold told
         Watch& asked = *found->second;
         shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.pause))] {});
         asked.asking_pause = false;
-        if (TellsLater(answer)) return told(*this, asked, {.later = true});
-        const std::optional<bool> paused = SaysItIsPaused(*answer, form.field);
-        const bool answers = form.field.empty() && paused == false;
-        told(*this, asked,
-             {.paused = paused, .is_guess = answers && answer->body != kPorticoInfers});
+        told(*this, asked, ReadPause(answer, form.field));
       });
 }
 
-void HealthMonitor::OnPause(Watch& watch, const PauseDoubt& doubt, const PauseAnswer& answer) {
+void HealthMonitor::OnPause(Watch& watch, const PauseDoubt& doubt, PauseAnswer answer) {
   watch.next_pause = Clock::now() + watch.pause_wait;
   watch.pause_wait = std::min<Duration>(2 * watch.pause_wait, kLongestPauseWait);
-  std::optional<bool> paused = answer.paused;
-  if (!paused && !answer.later && doubt.been_down) paused = false;
-  if (!paused) return;
+  if (answer == PauseAnswer::kLater) return;
+  if (answer == PauseAnswer::kNeverTells && !doubt.been_down) return;
   Worker& worker = *watch.worker;
-  if (worker.SettlePause(doubt, *paused) && !doubt.been_down) {
+  if (worker.SettlePause(doubt, answer == PauseAnswer::kPaused) && !doubt.been_down) {
     LogWarning(
         "worker {} {} is not paused: it was told to pause or to go on, and the answer was lost",
         worker.id(), worker.url());

@@ -1,25 +1,16 @@
 #include "router/proxy/error_body.h"
 
+#include "base/error_type.h"
 #include "text/json_writer.h"
 
 namespace portico::router {
-namespace {
-
-std::string_view TypeOf(int status) {
-  if (status == 429) return "rate_limit_error";
-  if (status == 401) return "authentication_error";
-  if (status < 500) return "invalid_request_error";
-  return status == 503 ? "service_unavailable_error" : "server_error";
-}
-
-}  // namespace
 
 std::string GatewayErrorBody(int status, std::string_view message, std::string_view code,
                              std::string_view field) {
   std::string body;
   JsonWriter writer(&body);
   writer.BeginObject().Key("error").BeginObject();
-  writer.Key("message").String(message).Key("type").String(TypeOf(status));
+  writer.Key("message").String(message).Key("type").String(ErrorType(status));
   writer.Key("param");
   field.empty() ? writer.Null() : writer.String(field);
   writer.Key("code");

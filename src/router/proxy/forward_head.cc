@@ -22,6 +22,8 @@ constexpr std::string_view kHopByHop[] = {"connection",
 
 // Of requests: made anew for the worker.
 constexpr std::string_view kMadeAnew[] = {"host", "content-length", "expect"};
+// Of requests to workers that are sent a key: in its place. (Anthropic's clients send theirs in the second.)
+constexpr std::string_view kClientKey[] = {"authorization", "x-api-key"};
 // Which web page sends a request is judged here: to a worker it is the gateway that asks.
 bool TellsOfPages(std::string_view name) {
   return name == "origin" || name.starts_with("sec-fetch-");
@@ -142,7 +144,7 @@ std::string MakeRequestHead(const ForwardedHead& forwarded) {
   for (const auto& [name, value] : request.headers) {
     if (IsHopByHop(name) || IsOneOf(name, kMadeAnew) || name.starts_with(':')) continue;
     if (TellsOfPages(name)) continue;
-    if (name == "authorization" && !key.empty()) continue;
+    if (!key.empty() && IsOneOf(name, kClientKey)) continue;
     if (!connection.empty() && IsNamed(connection, name)) continue;
     if (spec.dp_rank >= 0 && name == kRankHeader) continue;
     has_id = has_id || name == "x-request-id";

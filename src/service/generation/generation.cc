@@ -163,6 +163,7 @@ Status Generation::SubmitAll() {
       ++running_;
     }
   }
+  plan_.extras = nullptr;  // media are large, and the engine needs them only until it has read them
   return OkStatus();
 }
 
@@ -170,6 +171,9 @@ void Generation::ChoiceEnded(const Choice& choice) {
   if (choice.index % plan_.options.n == 0) {
     total_.prompt_tokens += choice.usage.prompt_tokens;
     total_.cached_tokens += choice.usage.cached_tokens;
+    for (size_t i = 0; i < kMediaKinds; ++i) {
+      total_.media_tokens[i] += choice.usage.media_tokens[i];
+    }
   }
   total_.completion_tokens += choice.usage.completion_tokens;
   if (choice.usage.reasoning_tokens >= 0) {

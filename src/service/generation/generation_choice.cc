@@ -12,6 +12,19 @@ namespace {
 // Of the sink: a call with its encoder.
 constexpr size_t kSinkBytes = 320;
 
+// For the next token: of what a token's delta may have, its sink has taken some or nothing.
+void Clear(TextDelta* delta) {
+  delta->text.clear();
+  delta->reasoning.clear();
+  delta->calls.clear();
+  delta->parsed = false;
+  delta->tokens.clear();
+  delta->logprobs.clear();
+  delta->more_at_once = false;
+  delta->error = OkStatus();
+  delta->extras = nullptr;
+}
+
 }  // namespace
 
 Generation::Choice::Choice(Generation& owner, int32_t prompt_index, int32_t choice_index)
@@ -54,14 +67,17 @@ void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
   usage.prompt_tokens = std::max(usage.prompt_tokens, delta.usage.prompt_tokens);
   usage.cached_tokens = std::max(usage.cached_tokens, delta.usage.cached_tokens);
   usage.retractions = std::max(usage.retractions, delta.usage.retractions);
+  for (size_t i = 0; i < kMediaKinds; ++i) {
+    usage.media_tokens[i] = std::max(usage.media_tokens[i], delta.usage.media_tokens[i]);
+  }
   // Where the output is read, it is counted here.
   if (!parsed_) usage.reasoning_tokens = delta.usage.reasoning_tokens;
 
   const bool ends = delta.finish != FinishReason::kNone;
   std::unique_ptr<DeltaExtras> extras = std::move(delta.extras);
+  TextDelta text;
   for (size_t i = 0; i < delta.tokens.size(); ++i) {
     ++usage.completion_tokens;
-    TextDelta text;
     text.extras = std::move(extras);
     if (Decode(delta, i, &text)) {
       text.matched_stop.text = stops_->matched();
@@ -79,9 +95,9 @@ void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
       events::Record(events::Event::kDetokenizeEnd, profiled, events::kFrontend);
     }
     sink_->OnDelta(std::move(text));
+    Clear(&text);
   }
   if (!ends) return;
-  TextDelta text;
   text.index = index;
   text.extras = std::move(extras);
   text.error = std::move(delta.error);
@@ -98,11 +114,8 @@ void Generation::Choice::Fail(const Status& error, TimePoint now) {
 
 void Generation::Choice::RecordFirst(size_t tokens) const {
   if (profiled == events::kNoKey) return;
-  const events::Key key = profiled;
-  events::Record(events::Event::kStageStreamChunkReceived, key, events::kFrontend,
-                 {.peer = events::kEngine, .a = 0});
-  events::Record(events::Event::kDetokenizeStart, key, events::kFrontend,
-                 {.a = static_cast<int64_t>(tokens)});
+  events::Record(events::EventGroup::kFrontendReceived, profiled, events::kFrontend,
+                 {.peer = events::kEngine, .a = static_cast<int64_t>(tokens)});
 }
 
 bool Generation::Choice::Decode(const TokenDelta& delta, size_t i, TextDelta* out) {
@@ -136,8 +149,10 @@ bool Generation::Choice::DecodeParsed(TokenId token, bool ends_stream, TextDelta
     stopped = LookForStops(token, ends_stream, &text);
     parsed_->Feed(text, out);
   } else {
+    decoder_.Push(token, &out->text);
+    if (parsed_->IsPlain(out->text)) return false;
     scratch_.clear();
-    decoder_.Push(token, &scratch_);
+    scratch_.swap(out->text);
     if (parsed_->marked_by_tokens()) {
       parsed_->FeedToken(token, scratch_, owner_.model_.tokenizer->IdToToken(token), out);
     } else {

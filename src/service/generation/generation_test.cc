@@ -198,5 +198,17 @@ TEST_F(GenerationTest, AnEngineOnTheShardDeliversWithoutAPost) {
   EXPECT_EQ(sink_.total.completion_tokens, 1);
 }
 
+// A video of 64 MB took its bytes as long as its answer did.
+TEST_F(GenerationTest, WhatTheEngineHasIsNotKeptForTheAnswer) {
+  GenerationPlan plan = Plan(2);
+  auto extras = std::make_shared<const RequestExtras>();
+  const std::weak_ptr<const RequestExtras> kept = extras;
+  plan.extras = std::move(extras);
+  Start(std::move(plan));
+  EXPECT_FALSE(kept.expired());
+  for (GenerateRequest& request : engine_->requests) request.extras = nullptr;
+  EXPECT_TRUE(kept.expired());
+}
+
 }  // namespace
 }  // namespace portico

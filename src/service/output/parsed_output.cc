@@ -1,7 +1,12 @@
 #include "service/output/parsed_output.h"
 
+#include <algorithm>
 #include <random>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "parser/declared/families.h"
 
 namespace portico {
 namespace {
@@ -16,6 +21,27 @@ std::string RandomText(std::string_view alphabet, size_t length) {
   std::uniform_int_distribution<size_t> letter(0, alphabet.size() - 1);
   for (char& c : text) c = alphabet[letter(random)];
   return text;
+}
+
+// What a parser that has been fed nothing looks for, where it gives all other text as content and is then as before; null: it
+// does not. The format's.
+const parser::MarkerSet* MarkersAtStart(const parser::OutputFormat& format) {
+  const parser::ReasoningChoice* reasoning = format.reasoning;
+  // White space in front of a first call is held.
+  if (format.tools != nullptr || reasoning == nullptr || reasoning->splitter == nullptr ||
+      reasoning->harmony || parser::DeclaredFormat(reasoning) != nullptr || format.in_reasoning) {
+    return nullptr;
+  }
+  const parser::ReasoningSplitter::Compiled& splitter = *reasoning->splitter;
+  return splitter.family.before_content.empty() ? &splitter.outside : nullptr;
+}
+
+bool HasOnlyTags(const parser::ReasoningFamily& family) {
+  const auto are_tags = [](const std::vector<std::string>& markers) {
+    return std::all_of(markers.begin(), markers.end(),
+                       [](const std::string& m) { return m.empty() || m.front() == '<'; });
+  };
+  return are_tags(family.starts) && are_tags(family.ends) && are_tags(family.dropped);
 }
 
 }  // namespace
@@ -35,13 +61,22 @@ std::string NewCallId(parser::CallIds ids, std::string_view name, int32_t number
 }
 
 ParsedOutput::ParsedOutput(std::shared_ptr<const OutputPlan> plan)
-    : plan_(std::move(plan)),
-      parser_(parser::OutputParser::Make(plan_->format, plan_->tools, this)) {}
+    : plan_(std::move(plan)), plain_(MarkersAtStart(plan_->format)) {
+  if (plain_ != nullptr) only_tags_ = HasOnlyTags(plan_->format.reasoning->splitter->family);
+}
+
+parser::OutputParser& ParsedOutput::Parser() {
+  if (parser_ == nullptr) {
+    plain_ = nullptr;
+    parser_ = parser::OutputParser::Make(plan_->format, plan_->tools, this);
+  }
+  return *parser_;
+}
 
 void ParsedOutput::Feed(std::string_view text, TextDelta* delta) {
-  if (text.empty()) return;
   delta_ = delta;
-  parser_->Feed(text);
+  if (text.empty()) return;
+  Parser().Feed(text);
 }
 
 void ParsedOutput::FeedToken(TokenId token, std::string_view text, std::string_view spelled,
@@ -50,13 +85,14 @@ void ParsedOutput::FeedToken(TokenId token, std::string_view text, std::string_v
   const bool marker = IsMarker(token) && text.ends_with(spelled);
   // What was held back of a character that did not get complete comes in front.
   if (marker) text.remove_suffix(spelled.size());
-  if (!text.empty()) parser_->FeedPlain(text);
-  if (marker) parser_->FeedMarker(spelled);
+  if (!text.empty()) Parser().FeedPlain(text);
+  if (marker) Parser().FeedMarker(spelled);
 }
 
 void ParsedOutput::Finish(TextDelta* delta) {
   delta_ = delta;
-  parser_->Finish();
+  // Of plain text nothing is held.
+  if (plain_ == nullptr) Parser().Finish();
   ReleaseReasoning();
 }
 

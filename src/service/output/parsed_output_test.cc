@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -46,6 +48,63 @@ TEST_F(ParsedOutputTest, WhatWasHeldBackComesInFrontOfAMarker) {
   output_->Finish(&delta_);
   EXPECT_EQ(delta_.reasoning, "Hm");
   EXPECT_EQ(delta_.text, "");
+}
+
+// What this family puts before an answer came before there was a delta to put it in.
+TEST(ParsedOutput, BeginsWithWhatTheFamilyPutsBeforeAnAnswer) {
+  for (const std::string_view text : {"a", ""}) {
+    auto plan = std::make_shared<OutputPlan>();
+    plan->format.reasoning = parser::FindReasoning("minimax-append-think");
+    ParsedOutput output(std::move(plan));
+    TextDelta delta;
+    EXPECT_FALSE(output.IsPlain("a"));
+    output.Feed(text, &delta);
+    output.Finish(&delta);
+    EXPECT_EQ(delta.text, "<think>" + std::string(text));
+  }
+}
+
+TEST(ParsedOutput, IsReadFromTheFirstTextThatIsNotPlainOn) {
+  auto plan = std::make_shared<OutputPlan>();
+  plan->format.reasoning = parser::FindReasoning("qwen3");
+  ParsedOutput output(std::move(plan));
+  TextDelta delta;
+  EXPECT_TRUE(output.IsPlain("a > b"));
+  EXPECT_TRUE(output.IsPlain("a < b"));
+  EXPECT_FALSE(output.IsPlain("a <"));
+  EXPECT_FALSE(output.in_reasoning());
+  output.Feed("a <", &delta);
+  EXPECT_EQ(delta.text, "a ");
+  EXPECT_FALSE(output.IsPlain("a"));
+  output.Feed("think>t", &delta);
+  EXPECT_TRUE(output.in_reasoning());
+  output.Feed("</think>b", &delta);
+  output.Finish(&delta);
+  EXPECT_EQ(delta.reasoning, "t");
+  EXPECT_EQ(delta.text, "a b");
+}
+
+// Of one that has not been fed nothing is held, and nothing was rejected.
+TEST(ParsedOutput, OfPlainTextAloneEndsWithNothing) {
+  auto plan = std::make_shared<OutputPlan>();
+  plan->format.reasoning = parser::FindReasoning("qwen3");
+  ParsedOutput output(std::move(plan));
+  TextDelta delta;
+  EXPECT_TRUE(output.IsPlain("a"));
+  output.Finish(&delta);
+  EXPECT_EQ(delta.text, "");
+  EXPECT_EQ(output.rejected(), 0);
+  EXPECT_FALSE(output.ends_in_calls());
+}
+
+TEST(ParsedOutput, HasNoPlainTextWhereSpaceIsHeldOrReasoningHasBegun) {
+  for (const bool tools : {false, true}) {
+    auto plan = std::make_shared<OutputPlan>();
+    plan->format.reasoning = parser::FindReasoning("qwen3");
+    plan->format.in_reasoning = !tools;
+    if (tools) plan->format.tools = parser::FindToolFamily("hermes");
+    EXPECT_FALSE(ParsedOutput(std::move(plan)).IsPlain("a")) << tools;
+  }
 }
 
 TEST(NewCallId, IsWrittenAsTheFamilyWritesIt) {

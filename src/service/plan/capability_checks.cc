@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <string>
 #include <string_view>
 
 namespace portico {
@@ -82,11 +84,18 @@ Status CheckLogprobs(const EngineInfo& engine, std::string_view field, bool of_p
 }
 
 Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
-  if (media == nullptr || engine.can.media) return OkStatus();
-  return InvalidArgument(
-      media->field,
-      fmt::format("{} is an image, but this model takes text only{}{}", media->images.front().place,
-                  engine.no_media.empty() ? "" : ": ", engine.no_media));
+  if (media == nullptr) return OkStatus();
+  for (const MediaItem& item : media->items) {
+    if (engine.can.Takes(item.kind)) continue;
+    const bool text_only = engine.can.media == std::array<bool, kMediaKinds>{};
+    const std::string& why = engine.no_media[static_cast<size_t>(item.kind)];
+    return InvalidArgument(item.field,
+                           fmt::format("{} is {}, {}{}{}", item.place, PhraseOf(item.kind),
+                                       text_only ? "but this model takes text only"
+                                                 : "which this model's engine does not take",
+                                       why.empty() ? "" : ": ", why));
+  }
+  return OkStatus();
 }
 
 Status CheckRank(int32_t rank, int32_t ranks, std::string_view field) {

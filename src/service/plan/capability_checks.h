@@ -22,7 +22,7 @@ Status CheckLogprobs(const EngineInfo& engine, std::string_view field, bool of_p
 // INVALID_ARGUMENT naming `field`: the rank is none of `ranks`, which the engine lets a request name.
 Status CheckRank(int32_t rank, int32_t ranks, std::string_view field);
 
-// INVALID_ARGUMENT: media are given (not null), and the engine takes none.
+// INVALID_ARGUMENT naming the item's field and place: media are given (not null), and the engine does not take one's kind.
 Status CheckMedia(const EngineInfo& engine, const RequestMedia* media);
 
 }  // namespace portico

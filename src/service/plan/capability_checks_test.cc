@@ -23,8 +23,9 @@ std::string Refused(const EngineInfo& engine, const std::function<void(RequestEx
 
 void AddImage(RequestExtras* extras) {
   auto media = std::make_shared<RequestMedia>();
-  media->field = "image_data";
-  media->images.emplace_back().place = "image_data[0]";
+  MediaItem& item = media->items.emplace_back();
+  item.field = "image_data";
+  item.place = "image_data[0]";
   extras->media = std::move(media);
 }
 
@@ -46,12 +47,35 @@ TEST(CheckCapabilities, WhatTheEngineLacksIsNamed) {
 
 TEST(CheckCapabilities, WhatTheEngineCanPasses) {
   EngineInfo engine = Engine();
-  engine.can.lora = engine.can.sessions = engine.can.media = true;
+  engine.can.lora = engine.can.sessions = true;
+  engine.can.media = {true, false, false};
   EXPECT_EQ(Refused(engine, AddImage), "");
   EXPECT_EQ(Refused(engine, [](auto* e) { e->lora_path = "a"; }), "");
   EXPECT_EQ(Refused(engine, [](auto* e) { e->session.emplace(); }), "");
   EXPECT_EQ(Refused(engine, [](auto* e) { e->return_hidden_states = true; }),
             "return_hidden_states");
+}
+
+TEST(CheckCapabilities, MediaOfAKindThatIsNotTakenNameTheirPlaceAndTheReason) {
+  RequestMedia media;
+  media.items.resize(2);
+  media.items[0].field = "image_data";
+  media.items[0].place = "image_data[0]";
+  media.items[1].kind = MediaKind::kAudio;
+  media.items[1].field = "audio_data";
+  media.items[1].place = "audio_data[0]";
+  EngineInfo engine = Engine();
+  engine.no_media[static_cast<size_t>(MediaKind::kAudio)] = "no decoder is there";
+  Status refused = CheckMedia(engine, &media);
+  EXPECT_EQ(FieldOf(refused), "image_data");
+  EXPECT_EQ(MessageOf(refused), "image_data[0] is an image, but this model takes text only");
+  engine.can.media = {true, false, false};
+  refused = CheckMedia(engine, &media);
+  EXPECT_EQ(FieldOf(refused), "audio_data");
+  EXPECT_EQ(MessageOf(refused),
+            "audio_data[0] is audio, which this model's engine does not take: no decoder is there");
+  engine.can.media = {true, false, true};
+  EXPECT_TRUE(CheckMedia(engine, &media).ok());
 }
 
 TEST(CheckCapabilities, RanksAreCountedFromZero) {

@@ -180,7 +180,8 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
     PORTICO_RETURN_IF_ERROR(CheckPromptOfMedia(request, i));
     plan.extras =
         PlaceMedia(std::move(plan.extras), request.prompts[i].text,
-                   !shared.default_limit && plan.options.max_tokens && !model.allow_auto_truncate);
+                   !shared.default_limit && plan.options.max_tokens && !model.allow_auto_truncate,
+                   plan.options.n, model.max_request_cost);
   }
   const std::string place = PlaceOf(request, i);
   PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids,

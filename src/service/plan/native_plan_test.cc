@@ -335,5 +335,20 @@ TEST_F(PlanNativeTest, ALongTextIsEncodedInStepsOfItsOwn) {
             StatusCode::kCancelled);
 }
 
+TEST_F(PlanNativeTest, MediaAreToldWhatTheirChoicesMayTake) {
+  EngineInfo info = model_.engine->info();
+  info.can.media[static_cast<size_t>(MediaKind::kImage)] = true;
+  model_.engine = std::make_unique<IdleEngine>(std::move(info));
+  model_.max_request_cost = 123456;
+  NativeGenerateRequest request = Text("a b");
+  request.sampling.values.emplace_back().options.n = 3;
+  request.extras.values.emplace_back();
+  AddMedia(std::vector<MediaItem>(1), &request.extras.values.front());
+  const auto plan = Plan(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->prompts[0].extras->media->choices, 3);
+  EXPECT_EQ(plan->prompts[0].extras->media->max_made_bytes, 123456);
+}
+
 }  // namespace
 }  // namespace portico

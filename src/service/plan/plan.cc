@@ -84,11 +84,14 @@ size_t WorkOf(const std::vector<CompletionRequest::Prompt>& prompts) {
 }
 
 std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExtras> extras,
-                                                std::string text, bool limit_is_asked) {
+                                                std::string text, bool limit_is_asked,
+                                                int32_t choices, int64_t max_bytes) {
   if (extras == nullptr || extras->media == nullptr) return extras;
   auto media = std::make_shared<RequestMedia>(*extras->media);
   media->text = std::move(text);
   media->limit_is_asked = limit_is_asked;
+  media->choices = choices;
+  media->max_made_bytes = max_bytes;
   return WithMedia(extras, std::move(media));
 }
 
@@ -218,8 +221,11 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request
   PORTICO_RETURN_IF_ERROR(
       AddAnswer(AnswerCostOf(request.options, engine), engine, "messages", &cost));
   PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, &request, gate));
-  plan.extras = PlaceMedia(std::move(plan.extras), text,
-                           request.options.max_tokens && !model.allow_auto_truncate);
+  if (plan.extras != nullptr && plan.extras->media != nullptr) {
+    plan.extras = PlaceMedia(std::move(plan.extras), text,
+                             request.options.max_tokens && !model.allow_auto_truncate,
+                             request.options.n, model.max_request_cost);
+  }
   plan.continues_prompt = request.continue_final_message;
   const ReasoningStart start = StartOfReasoning(model.output, request, text);
   plan.output = PlanOutput(model.output, request, start, model.forward_unknown_tools);

@@ -47,10 +47,11 @@ size_t WorkOf(const std::vector<CompletionRequest::Prompt>& prompts);
 StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& options,
                             std::string_view prompt_field, std::vector<TokenId>* ids);
 
-// Tells an engine that reads media what they belong to: the prompt's text; empty: its ids. Extras without media, and none,
-// stay as they are.
+// Tells an engine that reads media what they belong to: the prompt's text (empty: its ids), its choices, and the bytes
+// that these may take (ServingModel::max_request_cost). Extras without media, and none, stay as they are.
 std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExtras> extras,
-                                                std::string text, bool limit_is_asked);
+                                                std::string text, bool limit_is_asked,
+                                                int32_t choices, int64_t max_bytes);
 
 StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request,
                                   StepGate* gate = nullptr);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -15,12 +17,14 @@ namespace {
 // SGLang takes a text that ends like this for a file, and any other without a scheme for base64: that of a JPEG begins
 // with a slash.
 bool LooksLikeFile(std::string_view text) {
-  constexpr std::array<std::string_view, 6> kEndings = {".png", ".jpg",  ".jpeg",
-                                                        ".gif", ".webp", ".bmp"};
+  constexpr std::string_view kEndings[] = {
+      ".png", ".jpg",  ".jpeg", ".gif", ".webp", ".bmp", ".mp4", ".mov",  ".mkv", ".avi",  ".webm",
+      ".mpg", ".mpeg", ".m4v",  ".wav", ".mp3",  ".ogg", ".m4a", ".flac", ".aac", ".opus",
+  };
   const std::string lower =
       absl::AsciiStrToLower(absl::string_view(text.data(), std::min<size_t>(text.size(), 4096)));
   return text.size() <= 4096 &&
-         std::any_of(kEndings.begin(), kEndings.end(),
+         std::any_of(std::begin(kEndings), std::end(kEndings),
                      [&](std::string_view ending) { return lower.ends_with(ending); });
 }
 
@@ -31,61 +35,89 @@ bool IsAddress(std::string_view url) {
   return url.starts_with("file:") || LooksLikeFile(url);
 }
 
-Status Wrong(const RequestMedia& media, const MediaItem& item, std::string_view complaint) {
-  return InvalidArgument(media.field, fmt::format("{} {}", item.place, complaint));
+Status Wrong(const MediaItem& item, std::string_view complaint) {
+  return InvalidArgument(item.field, fmt::format("{} {}", item.place, complaint));
 }
 
 StatusOr<std::shared_ptr<const std::string>> Decode(const MediaLimits& limits,
-                                                    const RequestMedia& media,
                                                     const MediaItem& item) {
   std::string_view text = item.url;
   if (text.starts_with("data:")) {
     const size_t comma = text.find(',');
     if (comma == std::string_view::npos || !text.substr(0, comma).ends_with(";base64")) {
-      return Wrong(media, item, "must be a data: URL in base64");
+      return Wrong(item, "must be a data: URL in base64");
     }
     text.remove_prefix(comma + 1);
   }
   auto bytes = std::make_shared<std::string>();
   if (text.empty() || !FromBase64(text, bytes.get())) {
-    return Wrong(media, item,
-                 "must be an image in base64, a data: URL, or an address that this server allows");
+    return Wrong(
+        item,
+        fmt::format("must be {} in base64, a data: URL, or an address that this server allows",
+                    PhraseOf(item.kind)));
   }
-  if (bytes->size() > limits.rules.max_bytes) {
-    return Wrong(media, item, fmt::format("has more than {} bytes", limits.rules.max_bytes));
+  if (const size_t most = limits.Of(item.kind).item_bytes; bytes->size() > most) {
+    return Wrong(item, fmt::format("has more than {} bytes", most));
   }
   return std::shared_ptr<const std::string>(std::move(bytes));
 }
 
+std::string_view PluralOf(MediaKind kind) {
+  constexpr std::string_view kPlurals[kMediaKinds] = {"images", "videos", "audio files"};
+  return kPlurals[static_cast<size_t>(kind)];
+}
+
+Status CheckCounts(const MediaLimits& limits, const RequestMedia& media) {
+  size_t counts[kMediaKinds] = {};
+  for (const MediaItem& item : media.items) ++counts[static_cast<size_t>(item.kind)];
+  for (const MediaItem& item : media.items) {
+    const size_t count = counts[static_cast<size_t>(item.kind)];
+    const size_t most = limits.Of(item.kind).count;
+    if (count <= most) continue;
+    return InvalidArgument(item.field, fmt::format("at most {} {} are taken, got {}", most,
+                                                   PluralOf(item.kind), count));
+  }
+  return OkStatus();
+}
+
 }  // namespace
+
+MediaRules MediaLimits::RulesOf(MediaKind kind, size_t left) const {
+  constexpr MediaRules::Kind kKinds[kMediaKinds] = {
+      MediaRules::Kind::kImage, MediaRules::Kind::kVideo, MediaRules::Kind::kSound};
+  MediaRules of_kind = rules;
+  of_kind.kind = kKinds[static_cast<size_t>(kind)];
+  of_kind.max_bytes = std::min(Of(kind).item_bytes, left);
+  of_kind.total_bytes = left < Of(kind).item_bytes ? Of(kind).total_bytes : 0;
+  of_kind.timeout = Of(kind).timeout;
+  return of_kind;
+}
 
 StatusOr<std::shared_ptr<const RequestMedia>> ReadInlineMedia(const MediaLimits& limits,
                                                               const RequestMedia& media) {
-  if (media.images.size() > limits.max_images) {
-    return InvalidArgument(media.field, fmt::format("at most {} images are taken, got {}",
-                                                    limits.max_images, media.images.size()));
-  }
+  PORTICO_RETURN_IF_ERROR(CheckCounts(limits, media));
   auto read = std::make_shared<RequestMedia>(media);
-  size_t total = 0;
-  for (MediaItem& item : read->images) {
+  size_t totals[kMediaKinds] = {};
+  for (MediaItem& item : read->items) {
     if (IsAddress(item.url)) {
       const auto address = ReadMediaUrl(limits.rules, item.url);
-      if (!address.ok()) return Wrong(media, item, MessageOf(address.status()));
+      if (!address.ok()) return Wrong(item, MessageOf(address.status()));
       continue;
     }
-    PORTICO_ASSIGN_OR_RETURN(item.bytes, Decode(limits, media, item));
+    PORTICO_ASSIGN_OR_RETURN(item.bytes, Decode(limits, item));
     item.url.clear();
+    size_t& total = totals[static_cast<size_t>(item.kind)];
     total += item.bytes->size();
-    if (total > limits.max_total_bytes) {
+    if (const size_t most = limits.Of(item.kind).total_bytes; total > most) {
       return InvalidArgument(
-          media.field, fmt::format("the images have more than {} bytes", limits.max_total_bytes));
+          item.field, fmt::format("the {} have more than {} bytes", PluralOf(item.kind), most));
     }
   }
   return std::shared_ptr<const RequestMedia>(std::move(read));
 }
 
 bool NeedsFetch(const RequestMedia& media) {
-  return std::any_of(media.images.begin(), media.images.end(),
+  return std::any_of(media.items.begin(), media.items.end(),
                      [](const MediaItem& item) { return item.bytes == nullptr; });
 }
 

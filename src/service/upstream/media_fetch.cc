@@ -18,6 +18,7 @@
 #include "net/http/http1_client.h"
 #include "net/socket/host_addresses.h"
 #include "net/tls/tls_client.h"
+#include "service/upstream/held_bytes.h"
 
 namespace portico {
 namespace {
@@ -37,11 +38,15 @@ class FetchPlace {
   const bool taken_;
 };
 
+std::atomic<size_t> held_bytes{0};
+
 Status Refuse(std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message));
 }
 Status TooLarge(const MediaRules& rules) {
-  return Refuse(fmt::format("has more than {} bytes", rules.max_bytes));
+  if (rules.total_bytes == 0) return Refuse(fmt::format("has more than {} bytes", rules.max_bytes));
+  return Refuse(fmt::format("is too large: all of its kind in a prompt have at most {} bytes",
+                            rules.total_bytes));
 }
 Status Full() {
   return Error(StatusCode::kResourceExhausted, "waits for others: too much media is fetched now");
@@ -59,7 +64,18 @@ bool MayBe(MediaRules::Kind kind, std::string_view content_type) {
       content_type.data(), std::min(content_type.find(';'), content_type.size())));
   if (type == "application/octet-stream" || type == "binary/octet-stream") return true;
   if (kind == MediaRules::Kind::kImage) return type.starts_with("image/");
+  if (kind == MediaRules::Kind::kVideo) return type.starts_with("video/");
   return type.starts_with("audio/") || type.starts_with("video/") || type == "application/ogg";
+}
+
+std::string_view TypeOf(MediaRules::Kind kind) {
+  constexpr std::string_view kTypes[] = {"audio", "image", "video"};
+  return kTypes[static_cast<size_t>(kind)];
+}
+
+std::string_view PhraseOf(MediaRules::Kind kind) {
+  constexpr std::string_view kPhrases[] = {"audio", "an image", "a video"};
+  return kPhrases[static_cast<size_t>(kind)];
 }
 
 bool IsRedirect(int status) {
@@ -80,8 +96,6 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
   }
 
  private:
-  bool IsImage() const { return rules_.kind == MediaRules::Kind::kImage; }
-
   void LookUp() {
     lookup_ = net::HostLookup::Start(shard_, url_.host, [this](auto found) {
       if (!found.ok()) return Finish(Refuse("cannot be reached"));
@@ -110,7 +124,7 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
         "accept-encoding: identity\r\nconnection: close\r\n\r\n",
         url_.target, url_.host.find(':') == std::string::npos ? url_.host : "[" + url_.host + "]",
         url_.port == (url_.tls ? 443 : 80) ? "" : fmt::format(":{}", url_.port),
-        IsImage() ? "image" : "audio");
+        TypeOf(rules_.kind));
     call_ = clients_.back()->Start(std::move(request), *this, /*fresh=*/true);
   }
 
@@ -122,10 +136,11 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
     const std::string_view coding = head.Header("content-encoding");
     if (!MayBe(rules_.kind, head.Header("content-type")) ||
         (!coding.empty() && coding != "identity")) {
-      return Finish(Refuse(fmt::format("is not {} according to its content-type",
-                                       IsImage() ? "an image" : "audio")));
+      return Finish(
+          Refuse(fmt::format("is not {} according to its content-type", PhraseOf(rules_.kind))));
     }
-    if (head.length > static_cast<int64_t>(rules_.max_bytes)) Finish(TooLarge(rules_));
+    if (head.length > static_cast<int64_t>(rules_.max_bytes)) return Finish(TooLarge(rules_));
+    if (head.length > 0 && !bytes_.Reserve(static_cast<size_t>(head.length))) Finish(Full());
   }
 
   void Follow(const std::string& location) {
@@ -140,12 +155,12 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
   }
 
   void OnBody(std::string_view bytes) override {
-    if (bytes_->size() + bytes.size() > rules_.max_bytes) return Finish(TooLarge(rules_));
-    bytes_->append(bytes);
+    if (bytes_.size() + bytes.size() > rules_.max_bytes) return Finish(TooLarge(rules_));
+    if (!bytes_.Append(bytes)) Finish(Full());
   }
   void OnDone() override {
-    if (bytes_->empty()) return Finish(Refuse("is empty"));
-    Finish(Bytes(std::move(bytes_)));
+    if (bytes_.size() == 0) return Finish(Refuse("is empty"));
+    Finish(bytes_.Take());
   }
   void OnFailed(net::CallFailure failure, const std::string&) override {
     call_.reset();
@@ -169,7 +184,7 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
   std::vector<std::string> addresses_;  // that have not been tried
   std::vector<std::unique_ptr<net::Http1Client>> clients_;
   std::unique_ptr<net::Http1Call> call_;
-  std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();
+  HeldBytes bytes_{held_bytes, kMostHeldBytes};
   int redirects_ = 0;
 };
 
@@ -199,16 +214,17 @@ StatusOr<MediaFetch::Bytes> ReadBelow(const MediaRules& rules, const std::string
   const std::string opened = RealPath(fmt::format("/proc/self/fd/{}", fd));
   if (!IsBelow(opened, folder) || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) return no_file;
   if (about.st_size > static_cast<off_t>(rules.max_bytes)) return TooLarge(rules);
-  auto bytes = std::make_shared<std::string>(static_cast<size_t>(about.st_size), '\0');
-  size_t got = 0;
-  while (got < bytes->size()) {
-    const ssize_t more = read(fd, bytes->data() + got, bytes->size() - got);
+  HeldBytes bytes(held_bytes, MediaFetch::kMostHeldBytes);
+  if (!bytes.Reserve(static_cast<size_t>(about.st_size))) return Full();
+  std::vector<char> block(size_t{1} << 20);
+  while (bytes.size() < rules.max_bytes) {
+    const ssize_t more =
+        read(fd, block.data(), std::min(block.size(), rules.max_bytes - bytes.size()));
     if (more <= 0) break;
-    got += static_cast<size_t>(more);
+    if (!bytes.Append({block.data(), static_cast<size_t>(more)})) return Full();
   }
-  bytes->resize(got);
-  if (got == 0) return Refuse("is empty");
-  return MediaFetch::Bytes(std::move(bytes));
+  if (bytes.size() == 0) return Refuse("is empty");
+  return bytes.Take();
 }
 
 class FileFetch final : public MediaFetch {
@@ -246,5 +262,6 @@ std::unique_ptr<MediaFetch> MediaFetch::Start(net::Shard& shard, CpuPool& pool,
 }
 
 int MediaFetch::Running() { return fetching.load(); }
+size_t MediaFetch::Held() { return held_bytes.load(); }
 
 }  // namespace portico

@@ -1,6 +1,7 @@
 // The fetching of media that a request names by its address.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,7 +21,7 @@ class MediaFetch {
 
   // Calls `done` once, never from within this; it may destroy this. INVALID_ARGUMENT, a sentence without
   // its beginning: refused, or nothing of the rules' kind is there. RESOURCE_EXHAUSTED: kMost are
-  // fetched, or the pool is full. `pool` reads files. `rules` outlive it.
+  // fetched, kMostHeldBytes are held, or the pool is full. `pool` reads files. `rules` outlive it.
   static std::unique_ptr<MediaFetch> Start(net::Shard& shard, CpuPool& pool,
                                            const MediaRules& rules, MediaUrl url, Done done);
   virtual ~MediaFetch() = default;
@@ -28,6 +29,9 @@ class MediaFetch {
   // Of all shards.
   static int Running();
   static constexpr int kMost = 64;
+  // Of what has been fetched by all shards, while anyone has it: a request whose engine is not ready for it, for one.
+  static size_t Held();
+  static constexpr size_t kMostHeldBytes = size_t{1} << 30;
 };
 
 }  // namespace portico

@@ -19,17 +19,20 @@ std::unique_ptr<MediaFetches> MediaFetches::Start(net::Shard& shard, CpuPool& po
 MediaFetches::MediaFetches(net::Shard& shard, CpuPool& pool, MediaLimits limits, const List& wanted,
                            Done done)
     : shard_(shard), pool_(pool), limits_(std::move(limits)), done_(std::move(done)) {
-  for (const auto& media : wanted) {
-    made_.push_back(*media);
-    for (const MediaItem& item : media->images) {
-      if (item.bytes != nullptr) total_ += item.bytes->size();
-    }
+  for (const auto& media : wanted) made_.push_back(*media);
+}
+
+size_t MediaFetches::Left(MediaKind kind) const {
+  size_t left = limits_.Of(kind).total_bytes;
+  for (const MediaItem& item : made_[prompt_].items) {
+    if (item.kind == kind && item.bytes != nullptr) left -= std::min(left, item.bytes->size());
   }
+  return left;
 }
 
 void MediaFetches::Next() {
   while (prompt_ < made_.size()) {
-    std::vector<MediaItem>& items = made_[prompt_].images;
+    std::vector<MediaItem>& items = made_[prompt_].items;
     while (item_ < items.size() && items[item_].bytes != nullptr) ++item_;
     if (item_ < items.size()) break;
     item_ = 0;
@@ -42,24 +45,20 @@ void MediaFetches::Next() {
     }
     return Finish(std::move(list));
   }
-  const RequestMedia& media = made_[prompt_];
-  const MediaItem& item = media.images[item_];
-  auto url = ReadMediaUrl(limits_.rules, item.url);
+  const MediaItem& item = made_[prompt_].items[item_];
+  rules_ = limits_.RulesOf(item.kind, Left(item.kind));
+  auto url = ReadMediaUrl(rules_, item.url);
   if (!url.ok()) return OnFetched(url.status());
-  const size_t left = limits_.max_total_bytes - std::min(total_, limits_.max_total_bytes);
-  limits_.rules.max_bytes = std::min(limits_.rules.max_bytes, left);
-  fetch_ = MediaFetch::Start(shard_, pool_, limits_.rules, *std::move(url),
+  fetch_ = MediaFetch::Start(shard_, pool_, rules_, *std::move(url),
                              [this](auto bytes) { OnFetched(std::move(bytes)); });
 }
 
 void MediaFetches::OnFetched(StatusOr<MediaFetch::Bytes> bytes) {
-  RequestMedia& media = made_[prompt_];
-  MediaItem& item = media.images[item_];
+  MediaItem& item = made_[prompt_].items[item_];
   if (!bytes.ok()) {
     return Finish(Error(bytes.status().code(),
-                        fmt::format("{} {}", item.place, MessageOf(bytes.status())), media.field));
+                        fmt::format("{} {}", item.place, MessageOf(bytes.status())), item.field));
   }
-  total_ += (*bytes)->size();
   item.bytes = *std::move(bytes);
   item.url.clear();
   Next();

@@ -28,6 +28,8 @@ class MediaFetches {
  private:
   MediaFetches(net::Shard& shard, CpuPool& pool, MediaLimits limits, const List& wanted, Done done);
   void Next();
+  // Bytes that the prompt may still have of that kind.
+  size_t Left(MediaKind kind) const;
   void OnFetched(StatusOr<MediaFetch::Bytes> bytes);
   void Finish(StatusOr<List> result);
 
@@ -38,7 +40,7 @@ class MediaFetches {
   Done done_;
   size_t prompt_ = 0;
   size_t item_ = 0;
-  size_t total_ = 0;  // bytes
+  MediaRules rules_;  // of the fetch that goes on
   std::unique_ptr<MediaFetch> fetch_;
 };
 

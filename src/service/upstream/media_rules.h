@@ -13,13 +13,14 @@
 namespace portico {
 
 struct MediaRules {
-  enum class Kind { kSound, kImage };
+  enum class Kind { kSound, kImage, kVideo };
   Kind kind = Kind::kSound;
   // Names: "example.org", and "*.example.org" for those below it; "*" for all. A name that leads to an
   // address which is not public is refused all the same, unless the address itself is here.
   std::vector<std::string> domains;
   std::string local_folder;  // files below it; empty: none
   size_t max_bytes = size_t{10} << 20;
+  size_t total_bytes = 0;  // of which max_bytes are left; 0: they are the file's own bound
   Duration timeout = std::chrono::seconds(20);
   int max_redirects = 3;
 };

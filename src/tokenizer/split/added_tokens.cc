@@ -149,9 +149,8 @@ Status AddedTokens::Seal() {
   return OkStatus();
 }
 
-template <typename Take>
-void AddedTokens::TakeParts(std::string_view text, bool normalized, bool parse_special,
-                            Take take) const {
+void AddedTokens::ForEachPart(std::string_view text, bool normalized, bool parse_special,
+                              absl::FunctionRef<void(const Part&)> take) const {
   const WordFinder& finder = normalized ? normalized_finder_ : raw_finder_;
   size_t done = 0;
   size_t from = 0;
@@ -177,16 +176,8 @@ void AddedTokens::TakeParts(std::string_view text, bool normalized, bool parse_s
 
 void AddedTokens::Split(std::string_view text, bool normalized, bool parse_special,
                         std::vector<Part>* out) const {
-  TakeParts(text, normalized, parse_special, [&](const Part& part) {
-    // A short chat's special tokens and what lies between them.
-    if (out->empty() && part.end != text.size()) out->reserve(16);
-    out->push_back(part);
-  });
-}
-
-void AddedTokens::ForEachPart(std::string_view text, bool normalized, bool parse_special,
-                              absl::FunctionRef<void(const Part&)> take) const {
-  TakeParts(text, normalized, parse_special, take);
+  out->reserve(16);  // a short chat's special tokens and what lies between them
+  ForEachPart(text, normalized, parse_special, [out](const Part& part) { out->push_back(part); });
 }
 
 std::optional<TokenId> AddedTokens::Find(std::string_view content) const {

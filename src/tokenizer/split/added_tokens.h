@@ -114,9 +114,6 @@ class AddedTokens {
   const std::unordered_map<TokenId, Entry>& entries() const { return by_id_; }
 
  private:
-  template <typename Take>
-  void TakeParts(std::string_view text, bool normalized, bool parse_special, Take take) const;
-
   std::unordered_map<std::string, TokenId> by_content_;
   std::unordered_map<TokenId, Entry> by_id_;
   std::unordered_set<std::string> specials_;

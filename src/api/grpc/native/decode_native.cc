@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/common/constraint_fields.h"
+#include "api/common/field_reader.h"
 #include "api/grpc/field_checks.h"
 
 namespace portico::api::rpc {
@@ -110,22 +111,22 @@ Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
   return OkStatus();
 }
 
-void AddImages(const pb::GenerateRequest& from, NativeGenerateRequest* to) {
-  if (from.image_data_size() == 0) return;
-  auto media = std::make_shared<RequestMedia>();
-  media->field = "image_data";
-  for (const std::string& url : from.image_data()) {
-    media->images.push_back({.place = fmt::format("image_data[{}]", media->images.size()),
-                             .url = url,
-                             .bytes = nullptr,
-                             .detail = ""});
+Status AddMediaData(MediaKind kind, const google::protobuf::RepeatedPtrField<std::string>& urls,
+                    NativeGenerateRequest* to) {
+  if (urls.empty()) return OkStatus();
+  PORTICO_RETURN_IF_ERROR(CheckMembers(fmt::format("{}_data", NameOf(kind)),
+                                       static_cast<size_t>(urls.size()), kMaxMediaOfKind, "items"));
+  std::vector<MediaItem> items;
+  for (const std::string& url : urls) {
+    MediaItem& item = items.emplace_back();
+    item.kind = kind;
+    item.field = fmt::format("{}_data", NameOf(kind));
+    item.place = fmt::format("{}[{}]", item.field, items.size() - 1);
+    item.url = url;
   }
   if (to->extras.values.empty()) to->extras.values.emplace_back();
-  std::shared_ptr<const RequestExtras>& extras = to->extras.values.front();
-  auto made = extras == nullptr ? std::make_shared<RequestExtras>()
-                                : std::make_shared<RequestExtras>(*extras);
-  made->media = std::move(media);
-  extras = std::move(made);
+  AddMedia(std::move(items), &to->extras.values.front());
+  return OkStatus();
 }
 
 // All but the prompt.
@@ -221,8 +222,6 @@ StatusOr<NativeGenerateRequest> DecodeTextGenerate(pb::TextGenerateRequest* requ
 StatusOr<NativeGenerateRequest> DecodeGenerate(pb::GenerateRequest* request) {
   NativeGenerateRequest native;
   native.prompt_field = "input_ids";
-  if (request->video_data_size() > 0) return NotSupported("video_data");
-  if (request->audio_data_size() > 0) return NotSupported("audio_data");
   if (request->input_ids_size() == 0) {
     return InvalidArgument("input_ids", "input_ids must not be empty");
   }
@@ -230,7 +229,9 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(pb::GenerateRequest* request) {
   prompt.is_ids = true;
   prompt.ids.assign(request->input_ids().begin(), request->input_ids().end());
   PORTICO_RETURN_IF_ERROR(ReadShared(request, &native));
-  AddImages(*request, &native);
+  PORTICO_RETURN_IF_ERROR(AddMediaData(MediaKind::kImage, request->image_data(), &native));
+  PORTICO_RETURN_IF_ERROR(AddMediaData(MediaKind::kVideo, request->video_data(), &native));
+  PORTICO_RETURN_IF_ERROR(AddMediaData(MediaKind::kAudio, request->audio_data(), &native));
   return native;
 }
 

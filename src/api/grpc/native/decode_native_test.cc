@@ -96,8 +96,6 @@ TEST(DecodeNative, RefusesWhatItCannotHonour) {
       {"disaggregated_params",
        [](auto* r) { r->mutable_disaggregated_params()->set_bootstrap_port(-1); }},
       {"kv_hints", [](auto* r) { r->mutable_kv_hints()->add_actions(); }},
-      {"video_data", [](auto* r) { r->add_video_data("x"); }},
-      {"audio_data", [](auto* r) { r->add_audio_data("x"); }},
       {"top_logprobs_num", [](auto* r) { r->set_top_logprobs_num(21); }},
       {"top_logprobs_num", [](auto* r) { r->set_top_logprobs_num(-1); }},
       {"logprob_start_len", [](auto* r) { r->set_logprob_start_len(-2); }},
@@ -122,6 +120,8 @@ TEST(DecodeNative, CarriesWhatOnlySomeEnginesHonour) {
   request.set_priority(-4);
   request.add_image_data("x");
   request.add_image_data("y");
+  request.add_video_data("v");
+  request.add_audio_data("z");
   const auto decoded = DecodeGenerate(&request);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   const auto extras = decoded->extras.Of(0, nullptr);
@@ -132,7 +132,13 @@ TEST(DecodeNative, CarriesWhatOnlySomeEnginesHonour) {
   EXPECT_FALSE(extras->bootstrap_port);
   EXPECT_EQ(decoded->priority, -4);
   ASSERT_NE(extras->media, nullptr);
-  EXPECT_EQ(extras->media->images[1].url, "y");
+  ASSERT_EQ(extras->media->items.size(), 4u);
+  EXPECT_EQ(extras->media->items[1].url, "y");
+  EXPECT_EQ(extras->media->items[1].kind, MediaKind::kImage);
+  EXPECT_EQ(extras->media->items[2].place, "video_data[0]");
+  EXPECT_EQ(extras->media->items[2].kind, MediaKind::kVideo);
+  EXPECT_EQ(extras->media->items[3].place, "audio_data[0]");
+  EXPECT_EQ(extras->media->items[3].kind, MediaKind::kAudio);
   request = IdsRequest();
   EXPECT_EQ(DecodeGenerate(&request)->extras.Of(0, nullptr), nullptr);
 }
@@ -234,6 +240,12 @@ TEST(DecodeNative, ReadsEveryFieldThatItHonours) {
   EXPECT_TRUE(options.ignore_eos);
   EXPECT_EQ(options.n, 2);
   EXPECT_EQ(options.seed, -1);
+}
+
+TEST(DecodeNative, MediaAreCountedBeforeTheyAreTaken) {
+  pb::GenerateRequest request = IdsRequest();
+  for (int i = 0; i < 1025; ++i) request.add_audio_data();
+  EXPECT_EQ(FieldOf(DecodeGenerate(&request).status()), "audio_data");
 }
 
 }  // namespace

@@ -165,6 +165,10 @@ void NativeMessages::UpdateHead(const TextDelta& delta, Choice* choice) const {
   std::string details;
   sglang::AppendCachedDetails(delta.extras.get(), &details);
   AppendMeta("cached_tokens_details", details, &head);
+  for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+    const int32_t tokens = delta.usage.Of(kind);
+    if (tokens > 0) AppendMeta(std::string(NameOf(kind)) + "_tokens", tokens, &head);
+  }
   AppendMeta("reasoning_tokens", std::max(delta.usage.reasoning_tokens, 0), &head);
   AppendMeta("num_retractions", delta.usage.retractions, &head);
   std::string rank;

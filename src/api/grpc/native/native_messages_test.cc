@@ -63,10 +63,13 @@ TEST(NativeMessages, TheEndTellsWhatTheEngineKnowsOfTheAnswer) {
   extras->storage_backend = "file";
   extras->weight_versions = {{"a", 0, 1}, {"b", 1, 2}};
   last.extras = std::move(extras);
+  last.usage.media_tokens = {0, 0, 7};
   ASSERT_TRUE(messages.OnDelta(last, &bytes));
   const auto meta = Parsed<pb::TextGenerateResponse>(bytes).meta_info();
   EXPECT_EQ(meta.at("dp_rank"), "3");
   EXPECT_EQ(meta.at("reasoning_tokens"), "1");
+  EXPECT_EQ(meta.at("audio_tokens"), "7");
+  EXPECT_EQ(meta.count("image_tokens"), 0u);
   EXPECT_EQ(meta.at("cached_tokens_details"),
             R"({"device":1,"host":0,"storage":4,"storage_backend":"file"})");
   EXPECT_EQ(meta.at("weight_versions"),

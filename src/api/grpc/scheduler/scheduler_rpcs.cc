@@ -85,7 +85,7 @@ Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRe
   response->set_max_context_length(engine.context_length);
   response->set_vocab_size(engine.vocab_size);
   response->set_model_type(engine.architecture);
-  response->set_supports_vision(engine.can.media);
+  response->set_supports_vision(engine.can.Takes(MediaKind::kImage));
   for (TokenId id : model->end_token_ids) response->add_eos_token_ids(id);
   response->set_max_req_input_len(engine.context_length - 1);
   if (!engine.architecture.empty()) response->add_architectures(engine.architecture);

@@ -7,6 +7,9 @@
 namespace portico::api::openai {
 namespace {
 
+// Of what ends a content event, beside the reasoning's field.
+constexpr size_t kTailBytes = 64;
+
 void AppendTokenMembers(const TextLogprob& token, std::string* out) {
   out->append("\"token\":");
   AppendJsonString(token.text, out);
@@ -54,7 +57,12 @@ void AppendFunction(std::string_view name, std::string_view arguments, std::stri
 }
 
 // Clients ask every message and delta for its reasoning: SGLang's have null where there is none.
-std::string NoReasoning(std::string_view field) { return "\"" + std::string(field) + "\":null"; }
+std::string NoReasoning(std::string_view field) {
+  std::string member;
+  member.reserve(field.size() + 7);
+  member.append("\"").append(field).append("\":null");
+  return member;
+}
 
 // Appends the member of a delta with what is new of a call.
 void AppendCallMember(bool legacy, int32_t index, const std::string* id, const std::string* name,
@@ -113,7 +121,7 @@ void ChatAnswer::OnDelta(const TextDelta& delta) {
   Choice& choice = choices_[index];
   hidden_states_.Note(delta);
   choice.text += delta.text;
-  choice.reasoning += delta.reasoning;
+  if (!delta.reasoning.empty()) choice.reasoning += delta.reasoning;
   for (const ToolCallPiece& piece : delta.calls) {
     const size_t call = static_cast<size_t>(piece.index);
     if (choice.calls.size() <= call) choice.calls.resize(call + 1);
@@ -197,8 +205,16 @@ ChatStreamEncoder::ChatStreamEncoder(const AnswerHead& head, const GenerationOpt
       no_reasoning_(NoReasoning(options.reasoning_field)),
       legacy_functions_(options.legacy_functions),
       hidden_states_(options) {
-  plain_tail_ = "\"," + no_reasoning_ + "},\"logprobs\":null,\"finish_reason\":null";
+  plain_tail_.reserve(kTailBytes + no_reasoning_.size());
+  plain_tail_.append("\",").append(no_reasoning_);
+  plain_tail_.append("},\"logprobs\":null,\"finish_reason\":null");
   EndEvent({}, &plain_tail_);
+  BeginContent(0, &plain_head_);
+}
+
+void ChatStreamEncoder::BeginContent(int32_t index, std::string* out) const {
+  BeginEvent(index, out);
+  out->append(",\"delta\":{\"content\":\"");
 }
 
 void ChatStreamEncoder::OnDelta(const TextDelta& delta, std::string* out) {
@@ -284,8 +300,11 @@ void ChatStreamEncoder::AppendParsed(const TextDelta& delta, std::string* out) {
 
 void ChatStreamEncoder::AppendContent(const TextDelta& delta, std::string* out) {
   if (!delta.reasoning.empty() || !delta.calls.empty()) return AppendParsed(delta, out);
-  BeginEvent(delta.index, out);
-  out->append(",\"delta\":{\"content\":\"");
+  if (plain_ && delta.index == 0) {
+    out->append(plain_head_);
+  } else {
+    BeginContent(delta.index, out);
+  }
   AppendJsonEscaped(delta.text, out);
   if (plain_) {
     out->append(plain_tail_);

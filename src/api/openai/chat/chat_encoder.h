@@ -80,14 +80,17 @@ class ChatStreamEncoder : public AnswerStream {
 
  private:
   void AppendRole(const TextDelta& delta, std::string* out);
+  // Appends a content event up to its text.
+  void BeginContent(int32_t index, std::string* out) const;
   void AppendContent(const TextDelta& delta, std::string* out);
   void AppendParsed(const TextDelta& delta, std::string* out);
   void AppendFinish(const TextDelta& delta, bool with_tokens, std::string* out);
   void AppendHiddenStates(const TextDelta& delta, std::string* out);
   void AppendTokens(const TextDelta& delta, std::string* out);
 
-  const std::string_view reasoning_field_;
-  const std::string no_reasoning_;  // `"reasoning_content":null`
+  std::string_view reasoning_field_;
+  std::string no_reasoning_;  // `"reasoning_content":null`
+  std::string plain_head_;    // of choice 0's content events, up to the text, where plain_
   const bool legacy_functions_;
   std::vector<bool> started_;  // by choice
   std::vector<TokenId> prompt_ids_;

@@ -185,7 +185,8 @@ TEST(ChatStreamEncoder, AFailureIsOneErrorEventAndTheEnd) {
   encoder.OnEnd({}, &out);
   EXPECT_EQ(
       out,
-      "data: {\"error\":{\"message\":\"gone\",\"type\":\"service_unavailable\",\"param\":null,"
+      "data: "
+      "{\"error\":{\"message\":\"gone\",\"type\":\"service_unavailable_error\",\"param\":null,"
       "\"code\":null}}\n\ndata: [DONE]\n\n");
 }
 

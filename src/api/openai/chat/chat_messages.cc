@@ -20,6 +20,9 @@ bool IsOneOf(std::string_view text, const List& list) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
+// Of each message, and nearly always for nothing: fmt takes ten times as long.
+std::string MessagePlace(size_t message) { return "messages[" + std::to_string(message) + "]"; }
+
 Status Wrong(const std::string& place, std::string_view complaint) {
   return InvalidArgument("messages", fmt::format("{} {}", place, complaint));
 }
@@ -43,36 +46,77 @@ const Json* ThinkingText(const Json& part) {
   return nullptr;
 }
 
-// {"image_url": {"url": …, "detail": …}}, or the URL without the object around it.
-Status TakeImage(Json* part, const std::string& place, std::vector<MediaItem>* images) {
+struct MediaPart {
+  std::string_view type;
+  MediaKind kind;
+};
+constexpr MediaPart kTakenParts[] = {{"image_url", MediaKind::kImage},
+                                     {"video_url", MediaKind::kVideo},
+                                     {"audio_url", MediaKind::kAudio}};
+
+Status LeaveMark(MediaItem item, Json* part, std::vector<MediaItem>* media) {
+  if (media->size() == kMediaKinds * kMaxMediaOfKind) {
+    return Wrong(item.place, fmt::format("is one of more than {} media", media->size()));
+  }
+  *part = Json(JsonObject{{"type", std::string(NameOf(item.kind))}});
+  media->push_back(std::move(item));
+  return OkStatus();
+}
+
+// {"image_url": {"url": …, "detail": …}}, or the URL without the object around it. Likewise the other kinds, without detail.
+Status TakeMedium(const MediaPart& taken, Json* part, const std::string& place,
+                  std::vector<MediaItem>* media) {
   MediaItem item;
-  item.place = place + ".image_url";
-  const Json* image = part->Find("image_url");
-  if (image != nullptr && image->is_string()) {
-    item.url = image->as_string();
-  } else if (image != nullptr && image->is_object()) {
-    PORTICO_RETURN_IF_ERROR(CheckString(*image, "url", item.place));
-    const Json* detail = image->Find("detail");
-    if (detail != nullptr && !detail->is_null() && !detail->is_string()) {
+  item.kind = taken.kind;
+  item.field = "messages";
+  item.place = fmt::format("{}.{}", place, taken.type);
+  const Json* value = part->Find(taken.type);
+  if (value != nullptr && value->is_string()) {
+    item.url = value->as_string();
+  } else if (value != nullptr && value->is_object()) {
+    PORTICO_RETURN_IF_ERROR(CheckString(*value, "url", item.place));
+    const bool has_detail = item.kind == MediaKind::kImage;
+    const Json* detail = value->Find("detail");
+    if (has_detail && detail != nullptr && !detail->is_null() && !detail->is_string()) {
       return Wrong(item.place + ".detail", "must be a string");
     }
-    item.url = image->GetString("url");
-    item.detail = image->GetString("detail");
-    for (const auto& [name, value] : image->as_object()) {
-      if (name == "url" || name == "detail" || value.is_null()) continue;
+    item.url = value->GetString("url");
+    if (has_detail) item.detail = value->GetString("detail");
+    for (const auto& [name, member] : value->as_object()) {
+      if (name == "url" || (has_detail && name == "detail") || member.is_null()) continue;
       return Wrong(item.place, fmt::format("has a field that is not supported: {:.64}", name));
     }
   }
   if (item.url.empty()) return Wrong(item.place, "must be a URL, or an object with one");
-  images->push_back(std::move(item));
-  *part = Json(JsonObject{{"type", "image"}});
-  return OkStatus();
+  return LeaveMark(std::move(item), part, media);
+}
+
+// {"input_audio": {"data": BASE64, "format": "wav" or "mp3"}}
+Status TakeInputAudio(Json* part, const std::string& place, std::vector<MediaItem>* media) {
+  MediaItem item;
+  item.kind = MediaKind::kAudio;
+  item.field = "messages";
+  item.place = place + ".input_audio";
+  const Json* audio = part->Find("input_audio");
+  if (audio == nullptr || !audio->is_object()) {
+    return Wrong(item.place, "must be an object with data and format");
+  }
+  const Json* data = audio->Find("data");
+  if (data == nullptr || !data->is_string() || data->as_string().empty()) {
+    return Wrong(item.place + ".data", "must be a string of base64");
+  }
+  const std::string format = audio->GetString("format");
+  if (format != "wav" && format != "mp3")
+    return Wrong(item.place + ".format", "must be wav or mp3");
+  item.url =
+      fmt::format("data:audio/{};base64,{}", format == "wav" ? "wav" : "mpeg", data->as_string());
+  return LeaveMark(std::move(item), part, media);
 }
 
 // Checks one part. An assistant's refusal becomes text; its thinking goes to `thinking` and leaves
 // a null.
 Status NormalizePart(Json* part, bool assistant, const std::string& place, std::string* thinking,
-                     std::vector<MediaItem>* images) {
+                     std::vector<MediaItem>* media) {
   if (!part->is_object()) return Wrong(place, "must be an object");
   const Json* type = part->Find("type");
   if (!type || !type->is_string()) return Wrong(place + ".type", "must be a string");
@@ -94,22 +138,31 @@ Status NormalizePart(Json* part, bool assistant, const std::string& place, std::
     *part = Json();
     return OkStatus();
   }
-  if (name == "image_url" && images != nullptr) return TakeImage(part, place, images);
+  if (media != nullptr) {
+    if (name == "input_audio") return TakeInputAudio(part, place, media);
+    for (const MediaPart& taken : kTakenParts) {
+      if (name == taken.type) return TakeMedium(taken, part, place, media);
+    }
+  }
   if (IsOneOf(name, kMediaParts)) {
-    return Wrong(place, fmt::format("is of type {}, but this model takes text only{}", name,
-                                    images == nullptr ? "" : ", and image_url where it sees"));
+    return Wrong(
+        place,
+        fmt::format("is of type {}, but this model takes text only{}", name,
+                    media == nullptr
+                        ? ""
+                        : ", and image_url, video_url, audio_url and input_audio where it can"));
   }
   return Wrong(place + ".type", fmt::format("must be text, got {}", Json(name).Dump()));
 }
 
 Status NormalizeParts(Json* message, bool assistant, const std::string& place,
-                      std::vector<MediaItem>* images) {
+                      std::vector<MediaItem>* media) {
   JsonArray& parts = message->Find("content")->as_array();
   if (parts.empty()) return Wrong(place + ".content", "must not be an empty list");
   std::string thinking;
   for (size_t i = 0; i < parts.size(); ++i) {
     PORTICO_RETURN_IF_ERROR(NormalizePart(
-        &parts[i], assistant, fmt::format("{}.content[{}]", place, i), &thinking, images));
+        &parts[i], assistant, fmt::format("{}.content[{}]", place, i), &thinking, media));
   }
   std::erase_if(parts, [](const Json& part) { return part.is_null(); });
   if (parts.empty()) *message->Find("content") = Json();
@@ -171,13 +224,13 @@ Status FillMissingContent(Json* message, std::string_view role, const std::strin
 }
 
 Status NormalizeContent(Json* message, std::string_view role, const std::string& place,
-                        std::vector<MediaItem>* images) {
+                        std::vector<MediaItem>* media) {
   const bool assistant = role == "assistant";
   if (Json* content = message->Find("content"); content && content->is_array()) {
     if (content->as_array().empty() && message->Find("tool_calls")) {
       *content = Json();
     } else {
-      PORTICO_RETURN_IF_ERROR(NormalizeParts(message, assistant, place, images));
+      PORTICO_RETURN_IF_ERROR(NormalizeParts(message, assistant, place, media));
     }
   }
   const Json* content = message->Find("content");
@@ -206,7 +259,7 @@ Status NormalizeRole(Json* message, const std::string& place) {
   return OkStatus();
 }
 
-Status NormalizeMessage(Json* message, const std::string& place, std::vector<MediaItem>* images) {
+Status NormalizeMessage(Json* message, const std::string& place, std::vector<MediaItem>* media) {
   if (!message->is_object()) return Wrong(place, "must be an object");
   std::erase_if(message->as_object(), [](const auto& member) {
     return member.second.is_null() && member.first != "content";
@@ -217,17 +270,16 @@ Status NormalizeMessage(Json* message, const std::string& place, std::vector<Med
     PORTICO_RETURN_IF_ERROR(CheckString(*message, key, place));
   }
   if (role == "assistant") PORTICO_RETURN_IF_ERROR(NormalizeToolCalls(message, place));
-  return NormalizeContent(message, role, place, images);
+  return NormalizeContent(message, role, place, media);
 }
 
 }  // namespace
 
-Status NormalizeMessages(Json* messages, std::vector<MediaItem>* images) {
+Status NormalizeMessages(Json* messages, std::vector<MediaItem>* media) {
   if (!messages->is_array()) return Wrong("messages", "must be a list of messages");
   if (messages->as_array().empty()) return Wrong("messages", "must not be empty");
   for (size_t i = 0; i < messages->as_array().size(); ++i) {
-    PORTICO_RETURN_IF_ERROR(
-        NormalizeMessage(&messages->as_array()[i], fmt::format("messages[{}]", i), images));
+    PORTICO_RETURN_IF_ERROR(NormalizeMessage(&messages->as_array()[i], MessagePlace(i), media));
   }
   return OkStatus();
 }

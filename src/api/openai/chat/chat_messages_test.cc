@@ -85,14 +85,14 @@ TEST(ChatMessages, MediaIsRefusedByAModelOfText) {
   }
 }
 
-TEST(ChatMessages, ImagesAreTakenOutAndLeaveAMark) {
+TEST(ChatMessages, MediaAreTakenOutAndLeaveAMark) {
   const auto taken = [](std::string_view parts) {
     Json messages = *Json::Parse(fmt::format(R"([{{"role":"user","content":[{}]}}])", parts));
-    std::vector<MediaItem> images;
-    const Status status = NormalizeMessages(&messages, &images);
+    std::vector<MediaItem> media;
+    const Status status = NormalizeMessages(&messages, &media);
     if (!status.ok()) return std::string(MessageOf(status));
     std::string all = messages.as_array()[0].Find("content")->Dump();
-    for (const MediaItem& item : images) {
+    for (const MediaItem& item : media) {
       all += fmt::format(" {}={}({})", item.place, item.url, item.detail);
     }
     return all;
@@ -101,10 +101,22 @@ TEST(ChatMessages, ImagesAreTakenOutAndLeaveAMark) {
                   R"({"type":"image_url","image_url":{"url":"v","detail":"high"}})"),
             R"([{"type":"text","text":"a"},{"type":"image"},{"type":"image"}])"
             " messages[0].content[1].image_url=u() messages[0].content[2].image_url=v(high)");
+  EXPECT_EQ(taken(R"({"type":"audio_url","audio_url":{"url":"u"}},{"type":"text","text":"a"},)"
+                  R"({"type":"input_audio","input_audio":{"data":"QUJD","format":"mp3"}})"),
+            R"([{"type":"audio"},{"type":"text","text":"a"},{"type":"audio"}])"
+            " messages[0].content[0].audio_url=u()"
+            " messages[0].content[2].input_audio=data:audio/mpeg;base64,QUJD()");
+  EXPECT_EQ(taken(R"({"type":"video_url","video_url":{"url":"u"}})"),
+            R"([{"type":"video"}] messages[0].content[0].video_url=u())");
   for (const char* wrong :
        {R"({"type":"image_url"})", R"({"type":"image_url","image_url":{"url":7}})",
         R"({"type":"image_url","image_url":{"url":"u","max_dynamic_patch":2}})",
-        R"({"type":"video_url","video_url":{"url":"u"}})", R"({"type":"image"})"}) {
+        R"({"type":"audio_url","audio_url":{"url":"u","detail":"low"}})", R"({"type":"audio_url"})",
+        R"({"type":"input_audio","input_audio":"QUJD"})",
+        R"({"type":"input_audio","input_audio":{"data":"QUJD"}})",
+        R"({"type":"input_audio","input_audio":{"data":"QUJD","format":"ogg"}})",
+        R"({"type":"input_audio","input_audio":{"data":7,"format":"wav"}})",
+        R"({"type":"video_url","video_url":{"url":"u","fps":2}})", R"({"type":"image"})"}) {
     EXPECT_TRUE(taken(wrong).starts_with("messages[0].content[0]")) << taken(wrong);
   }
 }
@@ -161,6 +173,18 @@ TEST(ChatMessages, RefusalsAndThinkingOfAssistantsFindTheirPlace) {
             R"([{"role":"assistant","content":"no","refusal":"no"}])");
   EXPECT_EQ(Normalized(R"([{"role":"assistant","content":[{"type":"reasoning","text":"hm"}]}])"),
             R"([{"role":"assistant","content":"","reasoning_content":"hm"}])");
+}
+
+TEST(ChatMessages, MediaAreCountedAsTheyAreRead) {
+  const Json part(JsonObject{{"type", "image_url"}, {"image_url", "x"}});
+  const auto read = [&part](size_t count) {
+    Json messages(
+        JsonArray{Json(JsonObject{{"role", "user"}, {"content", Json(JsonArray(count, part))}})});
+    std::vector<MediaItem> media;
+    return NormalizeMessages(&messages, &media);
+  };
+  EXPECT_TRUE(read(3072).ok());
+  EXPECT_EQ(FieldOf(read(3073)), "messages");
 }
 
 }  // namespace

@@ -18,14 +18,13 @@ struct ChatDraft : GenerationDraft {
   ToolFields tools;
   ReasoningFields reasoning;
   std::optional<int64_t> max_completion_tokens;
-  bool takes_images = false;
-  std::vector<MediaItem> images;
+  bool takes_media = false;
+  std::vector<MediaItem> media;
 };
 
 Status ReadMessages(std::string_view, Element value, ChatDraft* draft) {
   draft->request.messages = JsonOf(value);
-  return NormalizeMessages(&draft->request.messages,
-                           draft->takes_images ? &draft->images : nullptr);
+  return NormalizeMessages(&draft->request.messages, draft->takes_media ? &draft->media : nullptr);
 }
 
 template <Status (*kRead)(std::string_view, Element, ToolFields*)>
@@ -162,9 +161,9 @@ void FillChatLimits(ChatDraft* draft) {
 }
 
 StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& parser,
-                             std::vector<std::string>* unknown_fields, bool takes_images) {
+                             std::vector<std::string>* unknown_fields, bool takes_media) {
   ChatDraft draft;
-  draft.takes_images = takes_images;
+  draft.takes_media = takes_media;
   PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kChat, &draft, [&](auto name, auto value) {
     return ReadSharedField(name, value, &draft, unknown_fields);
   }));
@@ -173,16 +172,7 @@ StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& par
 
   ChatRequest request = std::move(draft.request);
   request.options = std::move(draft.options);
-  if (!draft.images.empty()) {
-    auto extras = request.options.extras == nullptr
-                      ? std::make_shared<RequestExtras>()
-                      : std::make_shared<RequestExtras>(*request.options.extras);
-    auto media = std::make_shared<RequestMedia>();
-    media->field = "messages";
-    media->images = std::move(draft.images);
-    extras->media = std::move(media);
-    request.options.extras = std::move(extras);
-  }
+  AddMedia(std::move(draft.media), &request.options.extras);
   PORTICO_RETURN_IF_ERROR(TakeTools(std::move(draft.tools), &request));
   AddReasoningVariables(draft.reasoning, &request.chat_template_kwargs);
   return request;
@@ -192,12 +182,12 @@ StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& par
 
 StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser& parser,
                                  std::vector<std::string>* unknown_fields) {
-  return Decode(body, parser, unknown_fields, /*takes_images=*/false);
+  return Decode(body, parser, unknown_fields, /*takes_media=*/false);
 }
 
-StatusOr<ChatRequest> DecodeChatWithImages(const std::string& body, simdjson::dom::parser& parser,
-                                           std::vector<std::string>* unknown_fields) {
-  return Decode(body, parser, unknown_fields, /*takes_images=*/true);
+StatusOr<ChatRequest> DecodeChatWithMedia(const std::string& body, simdjson::dom::parser& parser,
+                                          std::vector<std::string>* unknown_fields) {
+  return Decode(body, parser, unknown_fields, /*takes_media=*/true);
 }
 
 Status CheckLongChat(const std::string& body, simdjson::dom::parser& parser,

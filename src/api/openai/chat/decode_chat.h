@@ -26,10 +26,10 @@ namespace portico::api::openai {
 StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser& parser,
                                  std::vector<std::string>* unknown_fields = nullptr);
 
-// The same for answers by an engine that may see: image_url parts go to the extras' media, and {"type": "image"} stays in
-// their place.
-StatusOr<ChatRequest> DecodeChatWithImages(const std::string& body, simdjson::dom::parser& parser,
-                                           std::vector<std::string>* unknown_fields);
+// The same for answers by an engine that may take media: such parts go to the extras' media, and {"type": "image"} and the like
+// stay in their place.
+StatusOr<ChatRequest> DecodeChatWithMedia(const std::string& body, simdjson::dom::parser& parser,
+                                          std::vector<std::string>* unknown_fields);
 
 // Asks `check` about a body without reading its messages and tools. What is wrong otherwise may be passed over.
 Status CheckLongChat(const std::string& body, simdjson::dom::parser& parser,

@@ -313,6 +313,8 @@ TEST(DecodeChat, MessagesSayWhatCameInstead) {
             "top_p must be a number above 0 and at most 1, got a list");
   EXPECT_EQ(MessageOf(With(R"("prediction":{})").status()),
             "prediction is not supported by this server: leave it out");
+  EXPECT_EQ(MessageOf(With(R"("grammar":"root ::= [ab]")").status()),
+            "grammar is not supported by this server: its name here is ebnf");
   auto cut = With("\"stream\":\"" + std::string(5000, 'x') + "\"");
   EXPECT_LT(MessageOf(cut.status()).size(), 120u);
 }

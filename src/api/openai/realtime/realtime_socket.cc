@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "api/common/error_body.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/pipeline_feed.h"
 #include "api/openai/audio/speech/speech_socket.h"
@@ -22,6 +21,7 @@
 #include "api/openai/realtime/turn_end.h"
 #include "api/reply.h"
 #include "base/base64.h"
+#include "base/error_type.h"
 #include "net/websocket/web_socket.h"
 
 namespace portico::api::openai {

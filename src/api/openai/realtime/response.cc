@@ -4,11 +4,11 @@
 #include <chrono>
 #include <utility>
 
-#include "api/common/error_body.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/openai/realtime/input_audio.h"
 #include "api/reply.h"
 #include "base/base64.h"
+#include "base/error_type.h"
 
 namespace portico::api::openai {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "engine/llama/kv/kv_size.h"
 #include "engine/llama/pooling/pooling_engine.h"
 #include "fmt/format.h"
@@ -101,8 +102,9 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewPoolingEngine(std::unique_ptr<LlamaMod
                                 ? fmt::format("{} class logits", info.labels.size())
                                 : fmt::format("vectors of {}", info.embedding_size);
   std::string description = fmt::format(
-      "{}, pooling {}; texts of up to {} tokens, {} tokens a batch, {} batches at once; {} threads",
-      gives, PoolingName(info.pooling), info.context_length, batch, contexts, threads);
+      "{}, pooling {}; texts of up to {} tokens, {} tokens a batch, {} at once; {}", gives,
+      PoolingName(info.pooling), info.context_length, batch,
+      contexts == 1 ? "1 batch" : fmt::format("{} batches", contexts), Counted(threads, "thread"));
   return std::make_unique<PoolingEngine>(std::move(model), std::move(lanes), std::move(info),
                                          scheduling, std::move(description));
 }

@@ -83,7 +83,21 @@ void ReadMedia(const Json& json, Facts* facts) {
   if (media == nullptr) return;
   facts->media_socket = media->GetString("address");
   facts->media_helpers = std::clamp(Int32(*media, "helpers"), 1, 64);
-  facts->no_media = media->GetString("reason");
+  const std::string reason = media->GetString("reason");  // of all kinds
+  const Json* kinds = media->Find("kinds");
+  if (!facts->media_socket.empty() && (kinds == nullptr || !kinds->is_object())) {
+    // It would not understand what is said to it now.
+    facts->media_socket.clear();
+    facts->no_media.fill("the launcher of the engine is of an older Portico");
+    return;
+  }
+  for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+    const auto i = static_cast<size_t>(kind);
+    const Json* why = kinds == nullptr ? nullptr : kinds->Find(NameOf(kind));
+    const bool told = why != nullptr && why->is_string();
+    facts->no_media[i] = told ? why->as_string() : reason;
+    facts->takes_media[i] = !facts->media_socket.empty() && told && facts->no_media[i].empty();
+  }
 }
 
 void ReadKvEvents(const Json& json, Facts* facts) {

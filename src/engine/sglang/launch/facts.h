@@ -1,11 +1,13 @@
 // What the launcher says of a running SGLang (python/portico/sglang_launch.py, event "ready").
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "message/request_media.h"
 #include "text/json.h"
 
 namespace portico::sglang {
@@ -78,8 +80,9 @@ struct Facts {
   std::vector<LoraFact> loras;
   std::string media_socket;  // of the helpers that read media; empty: there are none
   int32_t media_helpers = 0;
-  std::string no_media;                   // why there are none, where the model could see
-  std::vector<KvEventAddress> kv_events;  // by rank; empty: none are published
+  std::array<bool, kMediaKinds> takes_media{};    // by MediaKind: what they read for this model
+  std::array<std::string, kMediaKinds> no_media;  // why they do not read that
+  std::vector<KvEventAddress> kv_events;          // by rank; empty: none are published
 
   // INVALID_ARGUMENT for facts that lack what Portico needs.
   static StatusOr<Facts> Parse(const Json& json);

@@ -1,7 +1,9 @@
 // What comes from the scheduler: outputs of its steps to deltas, and the rest to whom it belongs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "engine/sglang/link/scheduler_link.h"
@@ -42,6 +44,17 @@ Status ErrorOf(const FinishInfo& info) {
   delta.usage = stream.usage;
   if (reason == FinishReason::kError) delta.error = std::move(error);
   return delta;
+}
+
+// Of the prompt. Releases that do not count them have no such columns.
+void ReadMediaTokens(const OutputBatch& batch, size_t row, TokenUsage* usage) {
+  constexpr Column kColumns[kMediaKinds] = {Column::kImageTokens, Column::kVideoTokens,
+                                            Column::kAudioTokens};
+  for (size_t i = 0; i < kMediaKinds; ++i) {
+    int64_t tokens = 0;
+    if (!batch.Int(kColumns[i], row, &tokens)) continue;
+    usage->media_tokens[i] = static_cast<int32_t>(std::clamp<int64_t>(tokens, 0, INT32_MAX));
+  }
 }
 
 Status Malformed() {
@@ -171,6 +184,7 @@ void SchedulerLink::OnTokenRow(const OutputBatch& batch, size_t row) {
   }
   counters_->generated_tokens.fetch_add(delta.tokens.size(), std::memory_order_relaxed);
   if (stream->usage.prompt_tokens == 0) {
+    ReadMediaTokens(batch, row, &stream->usage);
     counters_->prompt_tokens.fetch_add(static_cast<uint64_t>(prompt), std::memory_order_relaxed);
     counters_->cached_tokens.fetch_add(static_cast<uint64_t>(cached), std::memory_order_relaxed);
   }

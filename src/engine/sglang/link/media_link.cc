@@ -1,35 +1,24 @@
 #include "engine/sglang/link/media_link.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <cerrno>
-#include <cstring>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
-
-#include "base/log.h"
-#include "message/msgpack/reader.h"
-#include "text/json.h"
 
 namespace portico::sglang {
 namespace {
 
-constexpr size_t kMostGroups = 64;
+// A batch of /generate, which is taken as a whole, has one for each of at most 4096 prompts.
+constexpr size_t kMostGroups = 8192;
 constexpr size_t kMostBytes = size_t{512} << 20;
-// A process is started again within half a minute, and ends itself when one request takes more than one.
-constexpr std::chrono::seconds kPatience{120};
-constexpr size_t kMostHeadBytes = size_t{1} << 20;
-constexpr size_t kMostMediaBytes = size_t{1} << 30;
-
-Status NoHelper() {
-  return Error(StatusCode::kUnavailable, "the process that reads media failed; try again");
-}
+// Choices come one after the other; those of other shards' requests come between.
+constexpr size_t kSearchedGroups = 64;
+constexpr std::chrono::milliseconds kRoomInterval{10};
 
 // Not inlined: g++ 12 takes the empty tokens of a delta that it sees being moved for uninitialized memory.
 [[gnu::noinline]] TokenDelta LastDelta(StreamId stream, FinishReason reason, Status error) {
@@ -40,61 +29,28 @@ Status NoHelper() {
   return delta;
 }
 
-std::string_view ViewOf(const uint32_t& number) {
-  static_assert(std::endian::native == std::endian::little);
-  return {reinterpret_cast<const char*>(&number), sizeof(number)};
-}
-
-std::string RequestHead(const RequestMedia& media, const std::vector<TokenId>& ids,
-                        int32_t max_input_tokens) {
-  JsonArray listed;
-  listed.reserve(ids.size());
-  for (const TokenId id : ids) listed.emplace_back(static_cast<int64_t>(id));
-  JsonArray images;
-  for (const MediaItem& item : media.images) {
-    images.push_back(JsonObject{{"size", static_cast<int64_t>(item.bytes->size())},
-                                {"detail", item.detail.empty() ? Json() : Json(item.detail)}});
-  }
-  JsonObject head{{"text", media.text.empty() ? Json() : Json(media.text)},
-                  {"ids", Json(std::move(listed))},
-                  {"images", Json(std::move(images))}};
-  if (max_input_tokens > 0) {
-    head.emplace_back("max_input_tokens", static_cast<int64_t>(max_input_tokens));
-  }
-  return Json(std::move(head)).Dump();
-}
-
-bool ReadIds(std::string_view bytes, std::vector<TokenId>* ids) {
-  ids->resize(bytes.size() / sizeof(int64_t));
-  for (size_t i = 0; i < ids->size(); ++i) {
-    int64_t id = 0;
-    std::memcpy(&id, bytes.data() + i * sizeof(id), sizeof(id));
-    if (id < 0 || id > INT32_MAX) return false;
-    (*ids)[i] = static_cast<TokenId>(id);
-  }
-  return true;
-}
-
 size_t SizeOf(const RequestMedia& media) {
   size_t bytes = 0;
-  for (const MediaItem& item : media.images) bytes += item.bytes->size();
+  for (const MediaItem& item : media.items) bytes += item.bytes->size();
   return bytes;
-}
-
-void CloseDescriptor(int* socket) {
-  if (*socket >= 0) close(*socket);
-  *socket = -1;
-}
-
-void ClearEvent(int event) {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(event, &count, sizeof(count));
 }
 
 }  // namespace
 
-MediaLink::MediaLink(const Facts& facts)
-    : address_(facts.media_socket), max_input_tokens_(facts.max_input_tokens) {
+void MediaLink::CloseDescriptor(int* descriptor) {
+  if (*descriptor >= 0) close(*descriptor);
+  *descriptor = -1;
+}
+
+void MediaLink::ClearEvent(int event) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(event, &count, sizeof(count));
+}
+
+MediaLink::MediaLink(const Facts& facts, size_t most_unsent_bytes)
+    : address_(facts.media_socket),
+      max_input_tokens_(facts.max_input_tokens),
+      most_unsent_bytes_(most_unsent_bytes) {
   for (int32_t i = 0; i < facts.media_helpers; ++i) {
     helpers_.push_back(std::make_unique<Helper>());
     helpers_.back()->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -117,8 +73,10 @@ Status MediaLink::Submit(Work work) {
     const MutexLock lock(&mutex_);
     if (stopping_) return Error(StatusCode::kUnavailable, "the engine has stopped");
     Group* group = nullptr;
-    for (Group& each : queue_) {
-      if (each.media == work.media) group = &each;
+    const size_t searched = std::min(queue_.size(), kSearchedGroups);
+    for (auto each = queue_.rbegin(); each != queue_.rbegin() + static_cast<ptrdiff_t>(searched);
+         ++each) {
+      if (each->media == work.media) group = &*each;
     }
     for (auto& helper : helpers_) {
       if (helper->group.media == work.media) group = &helper->group;
@@ -271,6 +229,7 @@ void MediaLink::Run(Helper& helper) {
 void MediaLink::Complete(Helper& helper, const StatusOr<MediaInputs>& inputs) {
   while (true) {
     Work work;
+    const bool has_room = !inputs.ok() || AwaitRoom(helper);
     {
       const MutexLock lock(&mutex_);
       if (stopping_) return;  // Stop() ends them
@@ -278,6 +237,7 @@ void MediaLink::Complete(Helper& helper, const StatusOr<MediaInputs>& inputs) {
         helper.group = Group{};
         break;
       }
+      if (!has_room) continue;  // one more has come
       work = std::move(helper.group.works.back());
       helper.group.works.pop_back();
       helper.encoding = work.stream;
@@ -285,6 +245,7 @@ void MediaLink::Complete(Helper& helper, const StatusOr<MediaInputs>& inputs) {
     }
     StatusOr<std::string> frame =
         inputs.ok() ? work.encode(*inputs) : StatusOr<std::string>(inputs.status());
+    std::shared_ptr<void> held = frame.ok() ? Hold(frame->size()) : nullptr;
     const MutexLock lock(&mutex_);
     helper.encoding = 0;
     // Sent under the lock: an abort that does not find it here must find it there.
@@ -292,7 +253,7 @@ void MediaLink::Complete(Helper& helper, const StatusOr<MediaInputs>& inputs) {
       End(std::move(work), FinishReason::kAbort, OkStatus());
     } else if (!frame.ok()) {
       End(std::move(work), FinishReason::kError, frame.status());
-    } else if (!work.send(*std::move(frame))) {
+    } else if (!work.send(*std::move(frame), std::move(held))) {
       End(std::move(work), FinishReason::kError,
           Error(StatusCode::kUnavailable, "the engine failed"));
     } else {
@@ -302,106 +263,23 @@ void MediaLink::Complete(Helper& helper, const StatusOr<MediaInputs>& inputs) {
   TellEnded();
 }
 
-void MediaLink::Connect(Helper& helper) {
-  if (helper.socket >= 0) return;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (address_.size() >= sizeof(address.sun_path)) return;
-  std::memcpy(address.sun_path, address_.data(), address_.size());
-  helper.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (helper.socket >= 0 &&
-      connect(helper.socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    CloseDescriptor(&helper.socket);
-  }
-}
-
-bool MediaLink::Await(Helper& helper, short events, TimePoint until) {
-  while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0) return false;
-    pollfd waits[2] = {{helper.wake, POLLIN, 0}, {helper.socket, events, 0}};
-    poll(waits, 2, static_cast<int>(left));
-    if (waits[0].revents != 0) {
-      ClearEvent(helper.wake);
-      TellEnded();
-      const MutexLock lock(&mutex_);
-      if (stopping_) return false;
-    }
-    if (waits[1].revents != 0) return true;
-  }
-}
-
-bool MediaLink::Write(Helper& helper, std::string_view bytes, TimePoint until) {
-  while (!bytes.empty()) {
-    if (!Await(helper, POLLOUT, until)) return false;
-    const ssize_t size = send(helper.socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (size <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(size));
+bool MediaLink::AwaitRoom(Helper& helper) {
+  while (unsent_bytes_->load(std::memory_order_relaxed) > most_unsent_bytes_) {
+    pollfd wait{helper.wake, POLLIN, 0};
+    poll(&wait, 1, static_cast<int>(kRoomInterval.count()));
+    if (wait.revents != 0) ClearEvent(helper.wake);
+    TellEnded();
+    const MutexLock lock(&mutex_);
+    if (stopping_ || helper.group.works.empty()) return false;
   }
   return true;
 }
 
-bool MediaLink::Read(Helper& helper, size_t size, std::string* bytes, TimePoint until) {
-  // Grown as bytes come, not by what a length says.
-  constexpr size_t kBlock = size_t{1} << 20;
-  bytes->clear();
-  while (bytes->size() < size) {
-    if (!Await(helper, POLLIN, until)) return false;
-    const size_t at = bytes->size();
-    bytes->resize(std::min(size, at + kBlock));
-    const ssize_t got = recv(helper.socket, bytes->data() + at, bytes->size() - at, 0);
-    bytes->resize(at + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got <= 0) return false;
-  }
-  return true;
-}
-
-StatusOr<MediaInputs> MediaLink::Ask(Helper& helper, const RequestMedia& media,
-                                     const std::vector<TokenId>& ids) {
-  const TimePoint until = Clock::now() + kPatience;
-  Connect(helper);
-  if (helper.socket < 0) return NoHelper();
-  auto inputs = Exchange(helper, RequestHead(media, ids, max_input_tokens_), media, until);
-  if (!inputs.ok() && inputs.status().code() == StatusCode::kUnavailable) {
-    CloseDescriptor(&helper.socket);
-  }
-  return inputs;
-}
-
-StatusOr<MediaInputs> MediaLink::Exchange(Helper& helper, std::string_view head,
-                                          const RequestMedia& media, TimePoint until) {
-  const auto head_size = static_cast<uint32_t>(head.size());
-  bool good = Write(helper, ViewOf(head_size), until) && Write(helper, head, until);
-  for (const MediaItem& item : media.images) good = good && Write(helper, *item.bytes, until);
-  std::string bytes;
-  uint32_t size = 0;
-  if (!good || !Read(helper, sizeof(size), &bytes, until)) return NoHelper();
-  std::memcpy(&size, bytes.data(), sizeof(size));
-  if (size > kMostHeadBytes || !Read(helper, size, &bytes, until)) return NoHelper();
-  const auto reply = Json::Parse(bytes);
-  if (!reply.ok() || !reply->is_object()) return NoHelper();
-  if (reply->Find("error") != nullptr) {
-    const bool theirs = reply->GetInt("status", 500) == 400;
-    return Error(theirs ? StatusCode::kInvalidArgument : StatusCode::kInternal,
-                 fmt::format("the media cannot be read: {:.1000}", reply->GetString("error")),
-                 theirs ? media.field : std::string());
-  }
-  MediaInputs inputs;
-  const auto id_bytes = static_cast<uint64_t>(reply->GetInt("ids", -1));
-  const auto media_bytes = static_cast<uint64_t>(reply->GetInt("media", -1));
-  if (media_bytes > kMostMediaBytes || id_bytes % sizeof(int64_t) != 0 ||
-      id_bytes > kMostMediaBytes || !Read(helper, id_bytes, &bytes, until) ||
-      !ReadIds(bytes, &inputs.ids) || !Read(helper, media_bytes, &inputs.encoded, until)) {
-    return NoHelper();
-  }
-  msgpack::Reader reader(inputs.encoded);
-  if (!reader.Skip() || !reader.done()) {
-    return Error(StatusCode::kUnavailable, "the process that reads media sent no message");
-  }
-  return inputs;
+std::shared_ptr<void> MediaLink::Hold(size_t bytes) const {
+  unsent_bytes_->fetch_add(bytes, std::memory_order_relaxed);
+  return {nullptr, [all = unsent_bytes_, bytes](void*) {
+            all->fetch_sub(bytes, std::memory_order_relaxed);
+          }};
 }
 
 }  // namespace portico::sglang

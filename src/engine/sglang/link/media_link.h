@@ -2,8 +2,10 @@
 // describes what is said). Requests with media wait here until theirs are read, and go on to the scheduler then; others
 // never come here.
 //
-// One thread a process, which does one thing at a time. Choices of one request share what is made of its media. What a
-// process makes is checked for its form alone: it is SGLang's own code, and has read it back itself.
+// One thread a process, which does one thing at a time. Choices of one request share what is made of its media; the
+// frames of all have a copy of it, and leave one after the other. What a process makes is checked for its form alone: it
+// is SGLang's own code, and has read it back itself. Media at which a process ends are the client's fault: asked again
+// they would end the next one. Errors of the processes themselves have kMediaFailed for a reason.
 #pragma once
 
 #include <atomic>
@@ -22,6 +24,7 @@
 #include "engine/sglang/launch/facts.h"
 #include "engine/sglang/wire/wire_requests.h"
 #include "message/request_media.h"
+#include "text/json.h"
 
 namespace portico::sglang {
 
@@ -34,12 +37,16 @@ class MediaLink {
     std::shared_ptr<const RequestMedia> media;        // every item has its bytes
     std::shared_ptr<const std::vector<TokenId>> ids;  // the prompt's, with a mark for each item
     absl::AnyInvocable<StatusOr<std::string>(const MediaInputs&)> encode;
-    absl::AnyInvocable<bool(std::string frame)> send;  // to the scheduler; false: it has died
-    absl::AnyInvocable<void()> on_end;                 // it ends here
+    // To the scheduler; false: it has died. `held` is let go of once the frame has left this process.
+    absl::AnyInvocable<bool(std::string frame, std::shared_ptr<void> held)> send;
+    absl::AnyInvocable<void()> on_end;  // it ends here
   };
 
+  // Of frames that have not left this process: what is above waits for them.
+  static constexpr size_t kMostUnsentBytes = size_t{256} << 20;
+
   // The facts name a socket.
-  explicit MediaLink(const Facts& facts);
+  explicit MediaLink(const Facts& facts, size_t most_unsent_bytes = kMostUnsentBytes);
   // Nobody uses it any more. Stops.
   ~MediaLink();
 
@@ -56,7 +63,7 @@ class MediaLink {
   void Stop(FinishReason reason, const Status& error);
 
  private:
-  // The streams of one request.
+  // The choices of one prompt.
   struct Group {
     std::shared_ptr<const RequestMedia> media;
     std::shared_ptr<const std::vector<TokenId>> ids;
@@ -66,6 +73,8 @@ class MediaLink {
   struct Helper {
     int socket = -1;
     int wake = -1;
+    bool late = false;      // its answer is
+    bool answered = false;  // it has, and waits for the next request
     Group group;            // guarded by mutex_; without media: none
     StreamId encoding = 0;  // guarded by mutex_: a stream that was taken out of the group
     bool aborted = false;   // guarded by mutex_: that one
@@ -86,6 +95,12 @@ class MediaLink {
                             const std::vector<TokenId>& ids);
   StatusOr<MediaInputs> Exchange(Helper& helper, std::string_view head, const RequestMedia& media,
                                  TimePoint until);
+  StatusOr<MediaInputs> ReadInputs(Helper& helper, const Json& reply, const RequestMedia& media,
+                                   TimePoint until);
+  // Until the helper's group may be sent; false: this stops, or none of it is left.
+  bool AwaitRoom(Helper& helper);
+  // Counts bytes as unsent until it is let go of.
+  std::shared_ptr<void> Hold(size_t bytes) const;
   // All of it, while ended streams are told; false: the process has died, is too slow, or this stops.
   bool Write(Helper& helper, std::string_view bytes, TimePoint until);
   bool Read(Helper& helper, size_t size, std::string* bytes, TimePoint until);
@@ -96,10 +111,16 @@ class MediaLink {
   void EndAll(FinishReason reason, const Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEnded();
   void WakeAll();
+  static void CloseDescriptor(int* descriptor);
+  static void ClearEvent(int event);
 
   const std::string address_;
   const int32_t max_input_tokens_;
+  const size_t most_unsent_bytes_;
   std::atomic<int64_t> waiting_{0};
+  // Outlives this: libzmq lets go of frames as late as it is closed.
+  const std::shared_ptr<std::atomic<size_t>> unsent_bytes_ =
+      std::make_shared<std::atomic<size_t>>(0);
 
   Mutex mutex_;
   std::deque<Group> queue_ ABSL_GUARDED_BY(mutex_);

@@ -96,11 +96,12 @@ bool SchedulerLink::Post(std::vector<Item> items) {
 }
 
 bool SchedulerLink::Submit(std::vector<Stream> streams, std::vector<std::string> frames,
-                           std::string prefix) {
+                           std::string prefix, std::shared_ptr<void> held) {
   std::vector<Item> items;
   items.reserve(streams.size());
   for (size_t i = 0; i < streams.size(); ++i) {
-    items.emplace_back(Begin{std::move(streams[i]), std::move(frames[i]), std::move(prefix)});
+    items.emplace_back(Begin{std::move(streams[i]), std::move(frames[i]), std::move(prefix),
+                             std::exchange(held, nullptr)});
     prefix.clear();
   }
   const auto count = static_cast<int64_t>(items.size());
@@ -215,7 +216,7 @@ void SchedulerLink::Take(Begin& item) {
   }
   if (item.stream.awaits_lora && ParkUntilLora(item)) return;
   if (item.stream.prefix != 0 && ParkBehindPrefix(item)) return;
-  Send(std::move(item.frame));
+  Send(std::move(item.frame), std::move(item.held));
   const StreamId id = item.stream.id;
   streams_.emplace(id, std::move(item.stream));
 }
@@ -272,13 +273,19 @@ void SchedulerLink::SendAbort(StreamId stream) {
   if (frame.ok()) Send(*std::move(frame));
 }
 
-void SchedulerLink::Send(std::string frame) {
+void SchedulerLink::Send(std::string frame, std::shared_ptr<void> held) {
   FlushUnsent();
-  if (!unsent_.empty() || !input_.Send(frame)) unsent_.push_back(std::move(frame));
+  Unsent unsent{std::move(frame), std::move(held)};
+  if (!unsent_.empty() || !TrySend(unsent)) unsent_.push_back(std::move(unsent));
+}
+
+bool SchedulerLink::TrySend(Unsent& unsent) {
+  if (unsent.held == nullptr) return input_.Send(unsent.frame);
+  return input_.SendOwned(&unsent.frame, &unsent.held);
 }
 
 void SchedulerLink::FlushUnsent() {
-  while (!unsent_.empty() && input_.Send(unsent_.front())) unsent_.pop_front();
+  while (!unsent_.empty() && TrySend(unsent_.front())) unsent_.pop_front();
 }
 
 void SchedulerLink::ReceiveAll(LinkInput* input) {

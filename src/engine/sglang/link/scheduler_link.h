@@ -93,9 +93,9 @@ class SchedulerLink {
   static StreamId PrefixOf(StreamId first_choice) { return first_choice | kPrefixBit; }
   // False once the engine has died or the link has stopped: then nothing comes of it. `prefix` is the frame of the first
   // stream's Stream::prefix. Streams that wait for it end with its error where it fails; one that comes later, or of
-  // which no frame was given, is sent at once.
-  bool Submit(std::vector<Stream> streams, std::vector<std::string> frames,
-              std::string prefix = {});
+  // which no frame was given, is sent at once. `held` is let go of once the first stream's frame has left this process.
+  bool Submit(std::vector<Stream> streams, std::vector<std::string> frames, std::string prefix = {},
+              std::shared_ptr<void> held = nullptr);
   void Abort(StreamId stream);
   // Ends all streams, as if aborted.
   void AbortAll();
@@ -129,6 +129,11 @@ class SchedulerLink {
     Stream stream;
     std::string frame;
     std::string prefix;  // a frame that is sent first; empty: none
+    std::shared_ptr<void> held;
+  };
+  struct Unsent {
+    std::string frame;
+    std::shared_ptr<void> held;  // null: it is small
   };
   struct AbortOne {
     StreamId stream;
@@ -169,7 +174,8 @@ class SchedulerLink {
   void Take(AbortEvery& item);
   void Take(Recheck& item);
   void Take(Control& item);
-  void Send(std::string frame);
+  void Send(std::string frame, std::shared_ptr<void> held = nullptr);
+  bool TrySend(Unsent& unsent);
   void AbortUnsent(StreamId id);
   // Streams that wait for an adapter, or behind a prefix (link_parked.cc).
   bool ParkUntilLora(Begin& item);
@@ -235,7 +241,7 @@ class SchedulerLink {
   bool paused_ = false;
   bool keeps_cells_ = false;  // paused in place, with streams in their cells
   Held held_;                 // calls that wait, and what is behind them; the first one is a call
-  std::deque<std::string> unsent_;
+  std::deque<Unsent> unsent_;
   absl::flat_hash_map<StreamId, Stream> streams_;
   absl::flat_hash_map<std::string, Parked> gated_;  // by the adapter that they await
   // By the prefix of streams_ that they wait for.

@@ -231,13 +231,14 @@ Status AddMedia(const MediaInputs& media, const RequestMedia& asked, const Facts
   const int64_t room = facts.context_length - tokens;
   if (media.ids.empty() || room <= 0) {
     return ContextExceeded(
-        asked.field, fmt::format("the prompt has {} tokens with its media, but the context length "
-                                 "is {}",
-                                 tokens, facts.context_length));
+        asked.field(),
+        fmt::format("the prompt has {} tokens with its media, but the context length "
+                    "is {}",
+                    tokens, facts.context_length));
   }
   if (asked.limit_is_asked && *wire->sampling.max_new_tokens > room) {
     return ContextExceeded(
-        asked.field,
+        asked.field(),
         fmt::format("the prompt has {} tokens with its media, which leaves {} of the context of {} "
                     "for the answer, but {} are asked for",
                     tokens, room, facts.context_length, *wire->sampling.max_new_tokens));

@@ -8,13 +8,13 @@
 #include "absl/strings/str_split.h"
 #include "api/authorization.h"
 #include "api/browser_rules.h"
-#include "api/common/error_body.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/pipeline_feed.h"
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/audio/speech/speech_handler.h"
 #include "api/openai/audio/voice/reference_load.h"
 #include "api/reply.h"
+#include "base/error_type.h"
 #include "media/wav.h"
 #include "net/websocket/web_socket.h"
 #include "pipeline/speech/speakable.h"
@@ -348,13 +348,14 @@ std::vector<std::string> Protocols(const net::HttpRequest& request) {
 }  // namespace
 
 Status AdmitSocket(const net::HttpRequest& request, const ApiContext& api) {
-  std::string authorization(request.Header("authorization"));
+  Status key = CheckApiKey(request, api.api_key);
   for (const std::string& protocol : Protocols(request)) {
-    if (authorization.empty() && protocol.starts_with(kKeyPrefix)) {
-      authorization = "Bearer " + protocol.substr(kKeyPrefix.size());
+    const bool shows = protocol.starts_with(kKeyPrefix);
+    if (shows && !key.ok() && request.Header("authorization").empty()) {
+      key = CheckApiKey("Bearer " + protocol.substr(kKeyPrefix.size()), api.api_key);
     }
   }
-  PORTICO_RETURN_IF_ERROR(CheckApiKey(authorization, api.api_key));
+  PORTICO_RETURN_IF_ERROR(key);
   if (request.late) return Error(StatusCode::kUnavailable, "The server is draining.");
   return CheckPage(request, {&api.cors_origin, 1});
 }
