@@ -216,12 +216,21 @@ bool ZmqSocket::SendOwned(std::string* frame, std::shared_ptr<void>* held) {
   struct Owned {
     std::string frame;
     std::shared_ptr<void> held;
+    // libzmq orders its threads too, but out of the thread sanitizer's sight.
+    std::atomic<bool> handed_over = false;
   };
-  auto owned = std::make_unique<Owned>(Owned{std::move(*frame), std::move(*held)});
+  auto owned = std::make_unique<Owned>();
+  owned->frame = std::move(*frame);
+  owned->held = std::move(*held);
   Owned* const raw = owned.get();
-  const auto free = [](void*, void* hint) { delete static_cast<Owned*>(hint); };
+  const auto free = [](void*, void* hint) {
+    auto* const sent = static_cast<Owned*>(hint);
+    (void)sent->handed_over.load(std::memory_order_acquire);
+    delete sent;
+  };
   zmq_msg_t message;
   if (Zmq().msg_init_data(&message, raw->frame.data(), raw->frame.size(), free, raw) == 0) {
+    raw->handed_over.store(true, std::memory_order_release);
     owned.release();  // the message's
     if (Zmq().msg_send(&message, socket_, ZMQ_DONTWAIT) >= 0) return true;
     *frame = std::move(raw->frame);
