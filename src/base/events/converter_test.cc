@@ -75,9 +75,9 @@ TEST_F(ConverterTest, RecordsStayWhereTheirLinesCannotBeWritten) {
 // Files of the version before have none of today's compact records; what comes after is refused, not read in part.
 TEST_F(ConverterTest, OlderFilesAreReadAndNewerOnesAreNot) {
   ASSERT_TRUE(StartRun("a").ok());
-  Record(Event::kStageDispatch, NextKey(), stage_);
-  std::filesystem::create_directory(folder_ + "/events_test_" + std::to_string(getpid()) +
-                                    ".jsonl");  // the records stay
+  std::filesystem::create_directory(folder_ + "/steps_test_" + std::to_string(getpid()) + ".jsonl");
+  Record(Event::kStep, kNoKey, stage_,
+         {.a = 12, .b = 3400});  // cannot be written: the records stay
   EXPECT_EQ(StopRun(""), "a");
   const int file = open(RecordsPath().c_str(), O_RDWR);
   ASSERT_GE(file, 0);
