@@ -26,7 +26,7 @@ namespace {
 // A process is started again within half a minute, and ends itself when one request takes more than one.
 constexpr std::chrono::seconds kPatience{120};
 // An engine that ends takes its processes with it, and they may be seen to end first.
-constexpr std::chrono::seconds kEngineEnds{1};
+constexpr std::chrono::seconds kEngineEnds{5};
 constexpr size_t kMostAskedBytes = size_t{64} << 20;
 constexpr size_t kMostHeadBytes = size_t{1} << 20;
 constexpr size_t kMostMediaBytes = size_t{1} << 30;
