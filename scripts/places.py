@@ -3,8 +3,8 @@ import threading
 import time
 
 # So much of the processors' time is idle, of this many seconds, where one more may start; as many seconds pass before the next one.
-IDLE = 0.3
-WINDOW_S = 3
+IDLE = 0.15
+WINDOW_S = 2
 
 
 def processors():

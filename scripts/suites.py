@@ -109,7 +109,10 @@ def pytest_parent(python):
 
     def end():
         ours.close()
-        process.wait()  # so that its time is counted
+        try:
+            process.wait(60)  # so that its time is counted
+        except subprocess.TimeoutExpired:
+            process.kill()
 
     atexit.register(end)
     return ours
@@ -119,7 +122,7 @@ PARENT_LOCK = threading.Lock()
 
 
 def wait_pytest(python, arguments, environment):
-    """The same of a pytest. Status -1, too, where nobody knows: its parent has ended."""
+    """The same of a pytest. Status -1, too, where nobody knows: its parent has ended or hangs."""
     with PARENT_LOCK:
         parent = pytest_parent(str(python))
     ours, theirs = socket.socketpair()
@@ -130,11 +133,19 @@ def wait_pytest(python, arguments, environment):
                 socket.send_fds(parent, [json.dumps(request).encode()], [theirs.fileno()])
             except OSError:
                 return -1, 0
-        pid = told.readline()
+        ours.settimeout(LIMIT_S or None)
+        try:
+            pid = told.readline()
+        except TimeoutError:
+            pid = ""
         if not pid:
             return -1, 0
+        ours.settimeout(None)
         with limit(int(pid)) as overdue:
-            told.readline()
+            ended = told.readline()
+        if not ended:  # who watched it has been killed
+            with_signal(int(pid), signal.SIGKILL)
+            return -1, 0
         ours.sendall(b"\n")
         status, cpu = (told.readline() or "-1 0").split()
     return None if overdue else int(status), float(cpu)

@@ -21,6 +21,7 @@ import sys
 import time
 
 import places
+import sanitized
 import suites
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -31,7 +32,7 @@ CLIENTS_AT_ONCE = WORKERS if "PORTICO_SANITIZED" in os.environ else WORKERS + 1
 # And how many while the processors are idle.
 CLIENTS_WHILE_IDLE = 4 * WORKERS
 # Files of tests/ whose tests wait for limits and graces to pass, and compute little; into how many parts they are dealt.
-WAITS = {"test_gateway_stalls.py": 4, "test_gateway_vllm_stalls.py": 2, "test_admission.py": 1}
+WAITS = {"test_gateway_stalls.py": 4, "test_gateway_vllm_stalls.py": 2, "test_admission.py": 1, "test_gateway_pauses.py": 2, "test_test_runner.py": 1}
 # Files that take long: the first to run, so that none is left to run alone at the end.
 LONG = [f"test_{name}.py" for name in """omni_chaos cancellation gateway_chaos omni_bars omni omni_processes omni_remote hostile_grammars
     sglang_tcp sglang gateway_hostile tool_constraints omni_faults sglang_controls h2spec""".split()]
@@ -50,15 +51,19 @@ def clients_of(build, options):
     """The suites of Python, those that take longest first."""
     if options.no_clients:
         return []
-    python, binary, sanitized = ROOT / "build/test-env/bin/python", build / "portico", "PORTICO_SANITIZED" in os.environ
+    python, binary, checked = ROOT / "build/test-env/bin/python", build / "portico", "PORTICO_SANITIZED" in os.environ
     found = []
     # The module is built without a sanitizer, so its own suites run once; the clients take gRPC stubs from it.
     for name, folder in {"crosscheck": "tests/crosscheck", "python": "python/tests"}.items():
-        if not sanitized and options.filter in name:
+        if not checked and options.filter in name:
             found.append(suites.Pytest(name, python, binary, folder, WORKERS))
     if options.filter in "clients":
-        found.append(suites.Pytest("clients", python, binary, "tests", 6 * WORKERS, sanitized, without=WAITS, first=LONG))
-        found.append(suites.Pytest("waits", python, binary, "tests", reports=sanitized, only=WAITS))
+        parts = (5 if checked else 10) * WORKERS  # each starts servers of its own, which takes a program with a sanitizer long
+        idle = sanitized.files_left_out()
+        found.append(suites.Pytest("clients", python, binary, "tests", parts, checked, without=idle | WAITS.keys(),
+                                   first=[name for name in LONG if name not in idle]))
+        if waits := {name: count for name, count in WAITS.items() if name not in idle}:
+            found.append(suites.Pytest("waits", python, binary, "tests", reports=checked, only=waits))
     return found
 
 

@@ -26,11 +26,14 @@ WAIT_SECONDS = 120
 ENDLESS = 20_000
 # A sanitizer keeps freed memory for a while, so that its use is noticed.
 SANITIZED = "PORTICO_SANITIZED" in os.environ
+EXTENDED = os.environ.get("PORTICO_CI") == "extended"
+# What is asked many times is asked less often: each request takes a server that checks itself long. The extended run has the time.
+BRIEF = SANITIZED and not EXTENDED
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if reason := left_out(item.path.name, item.originalname):
+        if reason := left_out(item.path.name, item.originalname, item.name):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 

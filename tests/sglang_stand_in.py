@@ -38,8 +38,10 @@ PICKLE_OF_NONE = b"\x80\x04N."
 
 class Processor:
     """An image is b"IMAGE 3": so many places of its own before the prompt, 601 for the first, 602 for the second. Likewise a
-    video, b"VIDEO 3" and 701, and audio, b"AUDIO 3" and 801; b"WAIT /file" is one place, and there once the file is. Others are
-    faults on purpose."""
+    video, b"VIDEO 3" and 701, and audio, b"AUDIO 3" and 801, with the beginning of a container; b"WAIT /file" is one place, and
+    there once the file is. Others are faults on purpose."""
+
+    BEGINNING = b"fLaC"
 
     def __init__(self, argument):
         manifest, deaf = argument
@@ -54,7 +56,7 @@ class Processor:
                 raise ValueError(f"the prompt has {text.count(f'<{kind}>')} marks for {kinds.count(kind)} {kind}s")
         ids, items, seen = [], [], collections.Counter()
         for about, file in zip(head["media"], files):
-            word, _, count = file.partition(b" ")
+            word, _, count = file.removeprefix(self.BEGINNING).partition(b" ")
             kind = about["kind"]
             if word == b"DIE":
                 os._exit(1)

@@ -4,7 +4,7 @@ import asyncio
 import grpc
 import grpc.aio
 
-from conftest import wait_until
+from conftest import BRIEF, wait_until
 from grpc_client import LARGE, Client, Service
 
 
@@ -41,7 +41,7 @@ def resident_mib(server):
 
 
 def test_a_thousand_streams_on_one_connection(mock):
-    for text, finished in run_streams(mock, 1000, 1, 8):
+    for text, finished in run_streams(mock, 300 if BRIEF else 1000, 1, 8):
         assert finished and text.startswith("stream number")
 
 
@@ -49,7 +49,7 @@ def test_ten_thousand_streams_over_a_hundred_connections(start):
     server = start("--engine", "mock", "--mock-itl-ms", "50", "--max-running-requests", "12000",
                    "--max-queued-requests", "12000")
     before = resident_mib(server)
-    for text, finished in run_streams(server, 10_000, 100, 8):
+    for text, finished in run_streams(server, 1000 if BRIEF else 10_000, 100, 8):
         assert finished and text.startswith("stream number")
     assert resident_mib(server) - before < 512
     server.settle()

@@ -62,12 +62,10 @@ def test_the_page_names_the_packages_that_it_needs(installed):
     page = (ROOT / "docs/deploy.md").read_text()
     named = set(re.search(r"apt-get install --no-install-recommends ([^`]*?)\n```", page)[1].replace("\\\n", " ").split())
     linked = subprocess.run(["ldd", str(installed / "bin/portico")], capture_output=True, text=True, timeout=60, check=True).stdout
-    needed = set()
-    for path in re.findall(r"=> (/\S+)", linked):
-        # The package may know the file by its place before /lib became a link.
-        for name in (path, "/usr" + path if not path.startswith("/usr") else path.removeprefix("/usr")):
-            found = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True, timeout=60, check=False).stdout
-            needed |= {line.split(":")[0] for line in found.splitlines()}
+    # The package may know the file by its place before /lib became a link.
+    names = [root + path.removeprefix("/usr") for path in re.findall(r"=> (/\S+)", linked) for root in ("", "/usr")]
+    found = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True, timeout=60, check=False).stdout
+    needed = {line.split(":")[0] for line in found.splitlines()}
     # Those below others, or of every Debian.
     assert needed - named <= {"libc6", "libgcc-s1"}, needed - named
     assert named - needed <= {"ca-certificates"}, named - needed

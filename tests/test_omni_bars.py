@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import SANITIZED
+from conftest import EXTENDED, SANITIZED
 from test_omni import SENTENCES, errors, hear, needs_speech, omni, say, words  # noqa: F401 (omni is a fixture)
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
@@ -22,11 +22,11 @@ def heard_by_grammar(server, audio, grammar):
 
 @needs_speech
 def test_sums_are_heard_exactly_by_a_grammar(omni):
-    """Nine of ten; 100 of them, but 15 in a server that checks itself."""
+    """Nine of ten, of 15; of all 100 in the extended run."""
     grammar = f"#JSGF V1.0;\ngrammar sums;\n<n> = {' | '.join(NUMBERS)};\npublic <sum> = <n> (plus | minus) <n>;"
     sums = [(a, b) for a in range(1, 11) for b in range(1, 11)]
     exact, told = 0, []
-    chosen = sums[::7] if SANITIZED else sums
+    chosen = sums if EXTENDED and not SANITIZED else sums[::7]
     for a, b in chosen:
         sign = "plus" if (a + b) % 2 else "minus"
         wanted = f"{NUMBERS[a - 1]} {sign} {NUMBERS[b - 1]}"
@@ -88,6 +88,8 @@ def transcription(file):
 def test_recordings_are_heard_as_by_pocketsphinx_batch(omni, tmp_path, folder, text, grammar):
     """At most two words in a hundred more are wrong."""
     wanted = transcription(RECORDINGS / folder / text)
+    if not EXTENDED:
+        wanted = dict(list(wanted.items())[:2])
     how = ["-lm", MODEL / "en-us.lm.bin"] if grammar is None else ["-jsgf", RECORDINGS / folder / grammar]
     theirs = batch(tmp_path, RECORDINGS / folder, wanted, *how)
     ours = {}

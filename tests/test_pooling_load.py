@@ -10,13 +10,13 @@ import grpc
 import pytest
 import requests
 
-from conftest import wait_until
+from conftest import BRIEF, wait_until
 from grpc_client import Client, fields_at_fault
 from leaving import leave, request_bytes, vanish
 from pooling_client import EMBED, KINDS, METHODS, ROUTES, SLOW, post
 
 Code = grpc.StatusCode
-DISCONNECTS = 150
+DISCONNECTS = 30 if BRIEF else 150
 BODY_OF = {path: body for _, path, body in ROUTES}
 
 

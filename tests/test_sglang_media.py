@@ -31,8 +31,8 @@ def template(tmp_path_factory):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
     (folder / "three.png").write_bytes(b"IMAGE 3")
-    (folder / "two.wav").write_bytes(b"AUDIO 2")
-    (folder / "two.mp4").write_bytes(b"VIDEO 2")
+    (folder / "two.wav").write_bytes(b"fLaCAUDIO 2")
+    (folder / "two.mp4").write_bytes(b"fLaCVIDEO 2")
     return folder
 
 
@@ -57,7 +57,7 @@ class Files(http.server.BaseHTTPRequestHandler):
         kind = {"wav": "audio", "mp4": "video"}.get(self.path.rpartition(".")[2], "image")
         self.send_header("content-type", "text/html" if self.path == "/page" else f"{kind}/{self.path.rpartition('.')[2]}")
         self.end_headers()
-        self.wfile.write(kind.upper().encode() + b" 2")
+        self.wfile.write((b"" if kind == "image" else b"fLaC") + kind.upper().encode() + b" 2")
 
     def log_message(self, *_):
         pass
@@ -72,7 +72,8 @@ def files():
 
 
 def image(content):
-    return base64.b64encode(content).decode()
+    """Or a video, or audio: these begin like a container."""
+    return base64.b64encode(b"fLaC" * content.startswith((b"VIDEO", b"AUDIO")) + content).decode()
 
 
 def data(content):
@@ -177,7 +178,7 @@ def test_audio_and_videos_are_fetched_and_come_over_grpc(server, files, folder):
         assert list(last.output_ids)[-6:] == [id, id, 514] * 2
         wrong = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: files + "/a.png"})
         assert wrong.status_code == 400 and "according to its content-type" in wrong.text and json.loads(wrong.text)["error"]["param"] == field
-        wrong = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: image(b"IMAGE 1")})
+        wrong = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: image(b"fLaCIMAGE 1")})
         assert wrong.status_code == 400 and f"this is no {field[:5]}" in wrong.text and json.loads(wrong.text)["error"]["param"] == field
 
 
@@ -195,9 +196,10 @@ def test_media_without_a_decoder_are_refused_with_the_reason(start, template):
 
 
 def test_a_playlist_would_lead_a_decoder_to_other_files(server):
-    for field, content in (("video_data", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n"), ("audio_data", b"\n ffconcat version 1.0\nfile /etc/passwd\n")):
+    for field, content, why in (("video_data", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", "this video is in none of the formats"),
+                                ("audio_data", b"fLaC\nc=IN IP4 127.0.0.1\nm=audio 15000 RTP/AVP 96\n", "a playlist is not audio")):
         answer = generate(server, input_ids=[514], sampling_params=GREEDY, **{field: image(content)})
-        assert answer.status_code == 400 and "a playlist is not" in answer.text and json.loads(answer.text)["error"]["param"] == field
+        assert answer.status_code == 400 and why in answer.text and json.loads(answer.text)["error"]["param"] == field
     answer = generate(server, input_ids=[514], sampling_params=GREEDY, image_data=image(b"#EXTM3U"))
     assert "this is no image" in answer.text
 

@@ -160,8 +160,8 @@ def test_more_parts_start_while_the_processors_are_idle_and_no_others():
 
 
 def test_a_sanitizer_leaves_out_what_is_named_and_the_extended_run_nothing(monkeypatch):
-    def reason(file, test="test_a"):
-        return sanitized.left_out(f"test_{file}.py", test)
+    def reason(file, *test):
+        return sanitized.left_out(f"test_{file}.py", *test)
 
     for name in ("PORTICO_SANITIZED", "PORTICO_CI"):
         monkeypatch.delenv(name, raising=False)
@@ -169,14 +169,18 @@ def test_a_sanitizer_leaves_out_what_is_named_and_the_extended_run_nothing(monke
     monkeypatch.setenv("PORTICO_SANITIZED", "asan")
     assert reason("tools") is None and reason("omni") is None
     assert "PocketSphinx" in reason("omni", "test_what_is_said_is_heard_again_in_every_format")
+    assert sanitized.files_left_out() & {"test_proto.py", "test_tools.py", "test_omni.py"} == {"test_proto.py"}
+    storm = "test_a_process_in_a_storm_harms_no_request_that_does_not_need_it"
+    assert reason("omni_chaos", storm, f"{storm}[think]") and reason("omni_chaos", storm, f"{storm}[say]") is None
     monkeypatch.setenv("PORTICO_SANITIZED", "tsan")
     assert reason("tools") == sanitized.ONE_AFTER_THE_OTHER and reason("omni_sockets") is None
     monkeypatch.setenv("PORTICO_CI", "extended")
-    assert reason("tools") is None
+    assert reason("tools") is None and not sanitized.files_left_out()
 
 
 def test_what_a_sanitizer_leaves_out_is_there():
     for reasons in (sanitized.EITHER, sanitized.TSAN):
         for name in " ".join(reasons.values()).split():
             file, _, test = name.partition("::")
+            test = test.partition("[")[0]
             assert f"def {test}(" in (ROOT / f"tests/test_{file}.py").read_text() if test else (ROOT / f"tests/test_{file}.py").exists(), name

@@ -1,5 +1,6 @@
 """Calls that the client demands: the model is made to write them. The demo model draws at temperature 1, so that
 without the constraint few answers would hold."""
+import contextlib
 import json
 import re
 
@@ -23,6 +24,13 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum":
 @pytest.fixture
 def client(demo):
     return openai.OpenAI(base_url=demo.url + "/v1", api_key="none", max_retries=0)
+
+
+@pytest.fixture
+def client_of(start):
+    """client_of(parser): of a server of its own, which ends at once, as its client has gone before."""
+    with contextlib.ExitStack() as clients:
+        yield lambda parser: clients.enter_context(openai.OpenAI(base_url=start("--tool-call-parser", parser).url + "/v1", api_key="none", max_retries=0))
 
 
 def ask(client, **fields):
@@ -219,9 +227,9 @@ def test_a_strict_tool_of_a_family_with_tags_is_enforced_or_refused(start):
 
 
 @pytest.mark.parametrize("name", ["seed_oss", "qwen3_coder", "glm45", "minimax-m2", "deepseekv32"])
-def test_a_required_call_in_tags_comes_to_its_end(start, name):
+def test_a_required_call_in_tags_comes_to_its_end(client_of, name):
     """White space between tags had no bound: the demo model wrote line ends until max_tokens cut its call."""
-    client = openai.OpenAI(base_url=start("--tool-call-parser", name).url + "/v1", api_key="none", max_retries=0)
+    client = client_of(name)
     for temperature in (0, 1):
         choice = ask(client, tools=[WAIT], tool_choice="required", parallel_tool_calls=False, temperature=temperature, seed=1).choices[0]
         assert choice.finish_reason == "tool_calls" and not choice.message.content
@@ -231,9 +239,9 @@ def test_a_required_call_in_tags_comes_to_its_end(start, name):
 
 @pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "cohere_command4", "apertus2509", "plamo3", "xlam", "json", "mimo", "kimi_k3", "minimax-m3",
                                   "gemma4", "hunyuan", "inkling"])
-def test_the_calls_of_each_form_hold_their_schemas(start, name):
+def test_the_calls_of_each_form_hold_their_schemas(client_of, name):
     """`parallel_tool_calls: false` and `strict` were a 400 for models that write Python's keyword arguments."""
-    client = openai.OpenAI(base_url=start("--tool-call-parser", name).url + "/v1", api_key="none", max_retries=0)
+    client = client_of(name)
     for seed in range(1 if SANITIZED else 2):
         choice = ask(client, tool_choice="required", parallel_tool_calls=False, seed=seed).choices[0]
         assert choice.finish_reason == "tool_calls" and not choice.message.content

@@ -187,7 +187,12 @@ def end_children() -> None:
             pass
 
 
+stopping = False
+
+
 def stop(code: int) -> None:
+    global stopping
+    stopping = True  # nothing that ends is started again
     try:
         end_children()
     finally:
@@ -370,7 +375,7 @@ def main() -> int:
     report("ready", **facts)
     while all(p.is_alive() for p in processes):
         time.sleep(0.1)
-        if helpers is not None:
+        if helpers is not None and not stopping:
             helpers.keep()
         listeners.keep()
     codes = [p.exitcode for p in processes]

@@ -7,12 +7,13 @@ Requests come over a Unix socket, one after the other on each connection:
        the files' bytes
     <- u32; the head, JSON {"ids": BYTES, "media": BYTES} or {"error": TEXT, "status": 400 or 500};
        the prompt's tokens with the places of the media, 8 bytes each; mm_inputs in SGLang's own encoding
+       "ends": true beside an error: the process ends, and this connection with it
 
 Each process tells at its start which kinds it reads (`kinds`: the reason why not, or an empty text). What the processor cannot
-read is the request's fault (400): decoders have errors of all types. One that takes longer than TIME_LIMIT gets that answer too,
-and ends the process, which the launcher starts again: threads of decoders cannot be stopped. A file that is small may be huge
-once it is decoded: where memory ends, this process is the one that the kernel ends, not a scheduler. SGLang's processors fork
-pools: each process has a group of its own, which ends with it.
+read is the request's fault (400; sglang_faults.py). One that takes longer than TIME_LIMIT gets that answer too, and ends the
+process, which the launcher starts again: threads of decoders cannot be stopped. So does an error after which nothing can be read.
+A file that is small may be huge once it is decoded: where memory ends, this process is the one that the kernel ends, not a
+scheduler. SGLang's processors fork pools: each process has a group of its own, which ends with it.
 """
 from __future__ import annotations
 
@@ -34,13 +35,14 @@ import tempfile
 import threading
 import time
 
+from sglang_containers import check_file
+from sglang_faults import is_last, is_ours
+
 TIME_LIMIT = 60.0
 MOST_HEAD = 64 << 20
 MOST_MADE = 1 << 30
 MOST_ITEMS = 4096
 KINDS = ("image", "video", "audio")
-# FFmpeg opens what such texts name: other files of this machine, and addresses.
-PLAYLISTS = (b"#EXTM3U", b"ffconcat", b"<?xml", b"<MPD", b"v=0", b"[playlist]")
 
 
 def read_exactly(connection, count: int) -> bytes:
@@ -68,12 +70,6 @@ def write_reply(connection, head: dict, *parts) -> None:
     connection.sendall(struct.pack("<I", len(text)) + text)
     for part in parts:
         connection.sendall(part)
-
-
-def check_file(kind: str, file: bytes) -> None:
-    """ValueError for a text that leads a decoder to other files."""
-    if kind != "image" and file[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
-        raise ValueError(f"a playlist is not {'audio' if kind == 'audio' else 'a video'}")
 
 
 def loads(*names: str) -> bool:
@@ -191,22 +187,21 @@ class Processor:
         return array.array("q", [int(i) for i in ids]).tobytes(), encoded
 
 
-def is_ours(error: BaseException) -> bool:
-    """Whether it says nothing of the media: memory, what is not installed, a message that SGLang's scheduler would not read."""
-    if isinstance(error, (ImportError, MemoryError)) or type(error).__module__.partition(".")[0] == "msgspec":
-        return True
-    text = f"{type(error).__name__}: {error}"
-    return any(sign in text for sign in ("OutOfMemoryError", "CUDA out of memory", "CUDA error"))
-
-
 def describe(head: dict) -> str:
     """For the log."""
     return ", ".join(f"{item['kind']} of {item['size']} bytes" for item in head["media"][:16])[:1000]
 
 
 def end_group(leader: int) -> None:
+    """Of a process that nobody has waited for: its number is still its own."""
     with contextlib.suppress(OSError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def end_itself() -> None:
+    """With what it has forked."""
+    end_group(os.getpid())
+    os._exit(1)
 
 
 class Overdue:
@@ -231,16 +226,16 @@ class Overdue:
             return
         print(f"a media helper ends: {self.seconds:g} s are not enough to read {describe(self.head)}", flush=True)
         with contextlib.suppress(OSError):
-            write_reply(self.connection, {"error": f"it takes longer than {self.seconds:g} s", "status": 400})
-        end_group(os.getpid())
-        os._exit(1)
+            write_reply(self.connection, {"error": f"it takes longer than {self.seconds:g} s", "status": 400, "ends": True})
+        end_itself()
 
 
 def answer(processor, connection, reads) -> None:
-    """One request; EOFError once the other side has gone. `reads` is told what is read."""
+    """One request; EOFError once the other side has gone. `reads` is told what is read. Does not return if an error is the last."""
     head, files = read_request(connection)
     reads.value = describe(head).encode()
     overdue = Overdue(getattr(processor, "time_limit", TIME_LIMIT), connection, head)
+    last = False
     try:
         for about, file in zip(head["media"], files):
             check_file(about["kind"], file)
@@ -249,10 +244,16 @@ def answer(processor, connection, reads) -> None:
             raise ValueError(f"the processor makes {len(media)} bytes of them, and {MOST_MADE} are taken")
     except Exception as error:
         text = str(error) or type(error).__name__
-        reply = {"error": text[:1000], "status": 500 if is_ours(error) else 400}, ()
+        last = is_last(error)
+        reply = {"error": text[:1000], "status": 500 if is_ours(error) else 400, "ends": last}, ()
     else:
         reply = {"ids": len(ids), "media": len(media)}, (ids, media)
     overdue.answered()
+    if last:
+        print(f"a media helper ends: {text[:1000]}", flush=True)
+        with contextlib.suppress(OSError):
+            write_reply(connection, reply[0])
+        end_itself()
     reads.value = b""
     write_reply(connection, reply[0], *reply[1])
 
@@ -264,18 +265,17 @@ def sglang_processor(server_args):
     return Processor(server_args)
 
 
-def end_with_parent() -> None:
-    set_death_signal = 1
-    ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+def end_with(parent: int) -> None:
+    """Also if that process has ended before."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def die_first() -> None:
     """Of all processes, where memory ends."""
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
 
 
 class Forks:
@@ -283,23 +283,23 @@ class Forks:
 
     def __init__(self):
         self.sockets = []
-        self.by_main_thread = False
+        self.by_main_thread, self.forked_by = False, 0
         os.register_at_fork(before=self.before, after_in_child=self.in_child)
 
     def before(self) -> None:
-        self.by_main_thread = threading.current_thread() is threading.main_thread()
+        self.by_main_thread, self.forked_by = threading.current_thread() is threading.main_thread(), os.getpid()
 
     def in_child(self) -> None:
         for each in self.sockets:
             each.close()
         if self.by_main_thread:  # the signal comes when the thread ends
-            end_with_parent()
+            end_with(self.forked_by)
 
 
 def serve(make_processor, argument, listener, ready, scratch, reads) -> None:
     """The process: `ready` is told its kinds, or why there is no processor. Decoders write their files to the folder `scratch`."""
     os.setsid()
-    end_with_parent()
+    end_with(multiprocessing.parent_process().pid)  # it has taken long to come here
     die_first()
     faulthandler.enable()
     forks = Forks()
@@ -317,11 +317,9 @@ def serve(make_processor, argument, listener, ready, scratch, reads) -> None:
         connection, _ = listener.accept()
         forks.sockets = [listener, connection]
         with connection:
-            try:
+            with contextlib.suppress(EOFError, ConnectionError):
                 while True:
                     answer(processor, connection, reads)
-            except (EOFError, ConnectionError):
-                pass
 
 
 class Helpers:
@@ -338,7 +336,9 @@ class Helpers:
         # Requests wait here while a process is started again; Portico bounds them.
         self.listener.listen(64)
         self.kinds = {}  # once ready: for each kind empty, or why it is not read
+        self.stopping = False
         self.processes, self.reports, self.started = [None] * count, [None] * count, [0.0] * count
+        self.ended = [False] * count  # the processes, and their groups
         self.reads = [self.context.Array("c", 1024, lock=False) for _ in range(count)]  # while they do, what
         for i in range(count):
             self.start(i)
@@ -352,7 +352,7 @@ class Helpers:
             target=serve, args=(self.make_processor, self.argument, self.listener, told, scratch, self.reads[i]))
         self.processes[i].start()
         told.close()
-        self.started[i] = time.monotonic()
+        self.started[i], self.ended[i] = time.monotonic(), False
 
     def wait_ready(self, seconds: float = 600.0) -> str | None:
         """Why there is no processor, or None."""
@@ -365,23 +365,34 @@ class Helpers:
         self.kinds = told
         return None
 
+    def has_ended(self, i: int) -> bool:
+        """Then what it forked ends too: once, while its number cannot be another's."""
+        process = self.processes[i]
+        if not self.ended[i]:
+            with contextlib.suppress(ChildProcessError):  # multiprocessing has waited for it
+                if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return False
+                end_group(process.pid)
+            process.join()
+            self.ended[i] = True
+        return True
+
     def keep(self) -> None:
         """Starts again what has ended."""
-        for i, process in enumerate(self.processes):
-            if process.is_alive():
+        # All are looked at first: where one is started, multiprocessing waits for those that have ended.
+        for i in [i for i in range(len(self.processes)) if self.has_ended(i)]:
+            if self.stopping or time.monotonic() - self.started[i] < self.BACKOFF:
                 continue
-            end_group(process.pid)
-            if time.monotonic() - self.started[i] < self.BACKOFF:
-                continue
-            process.join()
             what = self.reads[i].value.decode(errors="replace")
             self.reads[i].value = b""
-            print(f"a media helper has ended (exit code {process.exitcode}{', while it read ' + what if what else ''}) and is started again",
-                  flush=True)
+            print(f"a media helper has ended (exit code {self.processes[i].exitcode}{', while it read ' + what if what else ''}) "
+                  "and is started again", flush=True)
             self.start(i)
 
     def stop(self) -> None:
-        for process in self.processes:
-            end_group(process.pid)
-            process.kill()
+        self.stopping = True
+        for i, process in enumerate(self.processes):
+            if not self.has_ended(i):
+                end_group(process.pid)
+                process.kill()  # it may not have a group yet
         self.listener.close()

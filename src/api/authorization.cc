@@ -40,4 +40,11 @@ Status CheckApiKey(const net::HttpRequest& request, const std::string& api_key) 
   return shown ? OkStatus() : KeyRefused();
 }
 
+std::string ShownAuthorization(const net::HttpRequest& request) {
+  std::string shown(request.Header("authorization"));
+  const std::string_view key = request.Header("x-api-key");
+  if (shown.empty() && !key.empty()) shown.append("Bearer ").append(key);
+  return shown;
+}
+
 }  // namespace portico::api

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "api/call.h"
@@ -45,10 +46,11 @@ class ExchangeCall : public Call {
 };
 
 // Takes the plan's rids and starts the call with it, or answers why not. Of `Started`, an ExchangeCall:
-//   Status Start(const ServingModel& model, Plan plan);     // on failure nothing runs
+//   Status Start(const ServingModel& model, Plan&& plan);     // on failure nothing runs
 template <typename Started, typename Plan>
-void Launch(std::unique_ptr<Started> call, const ServingModel& model, Plan plan,
+void Launch(std::unique_ptr<Started> call, const ServingModel& model, Plan&& plan,
             ShardContext& shard) {
+  static_assert(std::is_rvalue_reference_v<Plan&&>, "the call takes the plan");
   Status status = TakeRids(shard.api.rids, &plan);
   if (status.ok()) status = call->Start(model, std::move(plan));
   if (status.ok()) {

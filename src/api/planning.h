@@ -132,7 +132,7 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
 //                      Planned planned);                              // on the shard
 template <typename Api>
 void AnswerPlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
-                   StatusOr<typename Api::Planned> planned) {
+                   StatusOr<typename Api::Planned>&& planned) {
   if (planned.ok()) LeaseMedia(exchange->lease(), *planned);
   exchange->request.DropBody();
   if (!planned.ok()) return ReplyError(*exchange, shard.api, planned.status());

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <random>
 #include <utility>
 
@@ -21,22 +24,41 @@ bool IsUsableId(std::string_view id) {
   return true;
 }
 
+// Eight characters: the digits of the number, in some order.
+uint64_t HexDigits(uint32_t bits) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  // A digit in each byte, then its character: from ten on there are 39 others behind '9'.
+  uint64_t digits = bits;
+  digits = (digits | digits << 16) & 0x0000FFFF0000FFFF;
+  digits = (digits | digits << 8) & 0x00FF00FF00FF00FF;
+  digits = (digits | digits << 4) & 0x0F0F0F0F0F0F0F0F;
+  const uint64_t letters = (digits + 6 * kOnes) >> 4 & kOnes;
+  return digits + '0' * kOnes + ('a' - '0' - 10) * letters;
+}
+
 }  // namespace
 
-std::string NewRequestId() {
+std::string NewRequestId(std::string_view prefix) {
   static thread_local std::mt19937_64 random = [] {
     std::random_device device;
     std::seed_seq seed{device(), device(), device(), device()};
     return std::mt19937_64(seed);
   }();
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string id(32, '0');
+  std::string id(prefix.size() + 32, '0');
+  std::copy(prefix.begin(), prefix.end(), id.begin());
+  char* at = id.data() + prefix.size();
   for (int half = 0; half < 2; ++half) {
-    uint64_t bits = random();
-    for (int i = 0; i < 16; ++i, bits >>= 4) id[half * 16 + i] = kHex[bits & 15];
+    const uint64_t bits = random();
+    for (const uint64_t digits :
+         {HexDigits(static_cast<uint32_t>(bits)), HexDigits(static_cast<uint32_t>(bits >> 32))}) {
+      std::memcpy(at, &digits, sizeof digits);
+      at += sizeof digits;
+    }
   }
   return id;
 }
+
+std::string NewRequestId() { return NewRequestId({}); }
 
 std::string RequestIdOf(const net::HttpRequest& request) {
   const std::string_view id = request.Header("x-request-id");

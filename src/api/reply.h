@@ -33,8 +33,9 @@ void ReplyText(net::Exchange& exchange, const ApiContext& api, int status, std::
 // ErrorResponse() as the answer.
 void ReplyError(net::Exchange& exchange, const ApiContext& api, const Status& status);
 
-// 32 hexadecimal digits that no other request of any process has.
+// 32 hexadecimal digits that no other request of any process has; behind the prefix, where there is one.
 std::string NewRequestId();
+std::string NewRequestId(std::string_view prefix);
 // The request's X-Request-Id, as its answer has it, or a new one where it has none or one that is no name.
 std::string RequestIdOf(const net::HttpRequest& request);
 // As long; known ones say nothing of others.

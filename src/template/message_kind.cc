@@ -1,5 +1,6 @@
 #include "template/message_kind.h"
 
+#include <cstring>
 #include <utility>
 
 namespace portico {
@@ -8,22 +9,28 @@ namespace {
 constexpr std::string_view kRoleNames[] = {"system",    "developer", "user",     "assistant",
                                            "assistant", "tool",      "function", "latest_reminder"};
 
+// A comparison of string_views is a call.
+template <size_t kSize>
+bool IsWord(std::string_view text, const char (&word)[kSize]) {
+  return text.size() == kSize - 1 && std::memcmp(text.data(), word, kSize - 1) == 0;
+}
+
 }  // namespace
 
 MessageKind KindOfMessage(const Json& message) {
   const Json* role = message.Find("role");
   const std::string_view name =
       role != nullptr && role->is_string() ? role->as_string() : std::string_view();
-  if (name == "user") return MessageKind::kUser;
-  if (name == "assistant") {
+  if (IsWord(name, "user")) return MessageKind::kUser;
+  if (IsWord(name, "assistant")) {
     const bool calls =
         message.Find("tool_calls") != nullptr || message.Find("function_call") != nullptr;
     return calls ? MessageKind::kCall : MessageKind::kAssistant;
   }
-  if (name == "system") return MessageKind::kSystem;
-  if (name == "developer") return MessageKind::kDeveloper;
-  if (name == "tool") return MessageKind::kTool;
-  return name == "function" ? MessageKind::kFunction : MessageKind::kReminder;
+  if (IsWord(name, "system")) return MessageKind::kSystem;
+  if (IsWord(name, "developer")) return MessageKind::kDeveloper;
+  if (IsWord(name, "tool")) return MessageKind::kTool;
+  return IsWord(name, "function") ? MessageKind::kFunction : MessageKind::kReminder;
 }
 
 std::string_view RoleOf(MessageKind kind) { return kRoleNames[static_cast<size_t>(kind)]; }

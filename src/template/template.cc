@@ -1,5 +1,7 @@
 #include "template/template.h"
 
+#include <algorithm>
+
 #include "template/run/interpreter.h"
 #include "template/syntax/lexer.h"
 #include "template/syntax/program.h"
@@ -35,6 +37,21 @@ class BlockUser {
   bool owns_;
 };
 thread_local bool BlockUser::in_use = false;
+
+// About as much as a chat template writes of messages with a text each. Others grow the output where they write more.
+size_t ExpectedBytes(const Template::Variables& variables) {
+  constexpr size_t kAroundMessage = 64;
+  size_t bytes = 2 * kAroundMessage;
+  for (const auto& [name, value] : variables) {
+    if (!value->is_array()) continue;
+    for (const Json& message : value->as_array()) {
+      const Json* content = message.Find("content");
+      if (content == nullptr || !content->is_string()) continue;
+      bytes += content->as_string().size() + kAroundMessage;
+    }
+  }
+  return bytes;
+}
 
 }  // namespace
 
@@ -80,6 +97,7 @@ StatusOr<std::string> Template::Render(const Variables& variables,
   BlockUser block(&arena);
   jinja::Interpreter interpreter(*program_, options, &arena);
   try {
+    out.reserve(std::min(ExpectedBytes(variables), options.max_output_bytes));
     interpreter.Run(variables, &out);
   } catch (const jinja::Failure& failure) {
     if (failure.code != StatusCode::kFailedPrecondition) {

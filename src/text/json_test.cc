@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "text/json_writer.h"
 
 namespace portico {
@@ -71,6 +75,34 @@ TEST(JsonWriter, EscapesControlsAndReplacesInvalidBytes) {
   std::string out;
   AppendJsonString("a\"\\\n\x01é\xff", &out);
   EXPECT_EQ(out, "\"a\\\"\\\\\\n\\u0001é\xEF\xBF\xBD\"");
+}
+
+// Eight bytes are looked at in one step, and what is left in another.
+TEST(JsonWriter, FindsWhatNeedsAnEscapeAtEveryPlaceOfTextsOfEveryLength) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"\"", "\\\""},
+      {"\\", "\\\\"},
+      {std::string_view("\0", 1), "\\u0000"},
+      {"\x1f", "\\u001f"},
+      {"\x80", "\xEF\xBF\xBD"},
+      {"é", "é"},
+      {" ", " "},
+      {"!", "!"},
+      {"#", "#"},
+      {"[", "["},
+      {"]", "]"},
+      {"\x7f", "\x7f"}};
+  for (size_t size = 1; size <= 18; ++size) {
+    for (size_t at = 0; at < size; ++at) {
+      for (const auto& [sent, written] : cases) {
+        const std::string before(at, 'a');
+        const std::string behind(size - at - 1, '~');
+        std::string out;
+        AppendJsonEscaped(before + std::string(sent) + behind, &out);
+        EXPECT_EQ(out, before + std::string(written) + behind);
+      }
+    }
+  }
 }
 
 TEST(JsonWriter, PutsCommasBetweenMembersOnly) {

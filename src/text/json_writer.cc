@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "text/utf8.h"
 
@@ -11,6 +12,44 @@ namespace {
 constexpr char kHex[] = "0123456789abcdef";
 
 bool NeedsEscape(unsigned char c) { return c < 0x20 || c == '"' || c == '\\' || c >= 0x80; }
+
+constexpr uint64_t EachByte(uint8_t value) { return value * uint64_t{0x0101010101010101}; }
+
+// The same for eight bytes at once.
+bool AnyNeedsEscape(uint64_t bytes) {
+  const uint64_t quote = bytes ^ EachByte('"');
+  const uint64_t backslash = bytes ^ EachByte('\\');
+  // A byte less than what is taken from it borrows, into its highest bit; those that had it before are found by `bytes`.
+  const uint64_t low = (bytes - EachByte(0x20)) | (quote - EachByte(1)) | (backslash - EachByte(1));
+  return ((low | bytes) & EachByte(0x80)) != 0;
+}
+
+// The text's one to seven bytes, in any order, some of them twice, and spaces.
+uint64_t FewBytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return uint64_t{static_cast<unsigned char>(text[i])}; };
+  const size_t last = text.size() - 1;
+  if (last < 3) return byte(0) | byte(last / 2) << 8 | byte(last) << 16 | EachByte(' ') << 24;
+  uint32_t first = 0;
+  uint32_t second = 0;
+  std::memcpy(&first, text.data(), sizeof first);
+  std::memcpy(&second, text.data() + text.size() - sizeof second, sizeof second);
+  return first | uint64_t{second} << 32;
+}
+
+// So many bytes at the front of the text need no escape.
+size_t PlainBytes(std::string_view text) {
+  size_t i = 0;
+  bool plain = true;
+  for (; text.size() - i >= sizeof(uint64_t); i += sizeof(uint64_t)) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data() + i, sizeof bytes);
+    plain = !AnyNeedsEscape(bytes);
+    if (!plain) break;
+  }
+  if (plain && (i == text.size() || !AnyNeedsEscape(FewBytes(text.substr(i))))) return text.size();
+  while (i < text.size() && !NeedsEscape(static_cast<unsigned char>(text[i]))) ++i;
+  return i;
+}
 
 void AppendEscape(unsigned char c, std::string* out) {
   switch (c) {
@@ -60,13 +99,12 @@ void AppendNumber(Number value, std::string* out) {
 void AppendJsonEscaped(std::string_view text, std::string* out) {
   size_t i = 0;
   while (i < text.size()) {
-    size_t run = i;
-    while (run < text.size() && !NeedsEscape(static_cast<unsigned char>(text[run]))) ++run;
-    out->append(text, i, run - i);
-    i = run;
-    if (i == text.size()) return;
-    unsigned char c = static_cast<unsigned char>(text[i]);
-    if (c < 0x80) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (!NeedsEscape(c)) {
+      const std::string_view plain = text.substr(i, PlainBytes(text.substr(i)));
+      out->append(plain);
+      i += plain.size();
+    } else if (c < 0x80) {
       AppendEscape(c, out);
       ++i;
     } else if (size_t length = Utf8SequenceLength(text.substr(i)); length > 0) {

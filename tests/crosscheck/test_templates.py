@@ -12,7 +12,7 @@ from compare import Differences, answer, same
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MESSAGES = [{"role": "user", "content": "hi"}]
-TEMPLATES = 4000 if os.environ.get("PORTICO_CI") == "extended" else 1500
+TEMPLATES = 4000 if os.environ.get("PORTICO_CI") == "extended" else 800
 
 
 @pytest.fixture(scope="module")

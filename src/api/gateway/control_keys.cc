@@ -35,7 +35,8 @@ StatusOr<std::string> CheckControl(const net::HttpRequest& request,
   }
   const ControlKey* who = nullptr;
   for (const ControlKey& key : keys) {
-    if (CheckApiKey(request, key.key).ok()) who = &key;
+    const bool shown = CheckApiKey(request, key.key).ok();
+    if (shown && (who == nullptr || !who->admin)) who = &key;
   }
   if (who == nullptr) {
     return Error(StatusCode::kUnauthenticated, "This needs a key of --control-plane-api-keys.", {},
@@ -46,6 +47,10 @@ StatusOr<std::string> CheckControl(const net::HttpRequest& request,
     return Error(StatusCode::kPermissionDenied, "This needs a key whose role is admin.");
   }
   return who->id;
+}
+
+std::string KeyForWorkers(const net::HttpRequest& request, const std::vector<ControlKey>& keys) {
+  return keys.empty() ? ShownAuthorization(request) : std::string();
 }
 
 }  // namespace portico::api

@@ -25,4 +25,8 @@ StatusOr<ControlKey> ParseControlKey(std::string_view text);
 StatusOr<std::string> CheckControl(const net::HttpRequest& request,
                                    const std::vector<ControlKey>& keys, const std::string& api_key);
 
+// The `authorization` with which a control is sent on to workers that have no key of their own: the client's, unless it is an
+// operator's, which is the gateway's alone.
+std::string KeyForWorkers(const net::HttpRequest& request, const std::vector<ControlKey>& keys);
+
 }  // namespace portico::api

@@ -38,6 +38,10 @@ TEST(ControlKeysTest, AnAdminControlsAUserReadsAndAClientDoesNeither) {
   request.method = "POST";
   request.headers = {{"x-api-key", "ka"}};
   EXPECT_EQ(*CheckControl(request, keys, "clients"), "a");
+  // One right key is enough, whatever the order of the list.
+  request.headers.emplace_back("authorization", "Bearer ku");
+  EXPECT_EQ(*CheckControl(request, keys, "clients"), "a");
+  EXPECT_EQ(*CheckControl(request, {keys[1], keys[0]}, "clients"), "a");
 }
 
 // Some of SGLang's controls change the server by GET: a user's key could send them.
@@ -56,6 +60,17 @@ TEST(ControlKeysTest, AUserReadsOnlyWhatChangesNothing) {
     request.path = path;
     EXPECT_TRUE(CheckControl(request, keys, "").ok()) << path;
   }
+}
+
+// Workers answered 401 to clients that had shown their key as x-api-key, and got operators' keys.
+TEST(ControlKeysTest, WorkersGetTheClientsKeyAndNoOperators) {
+  net::HttpRequest request;
+  EXPECT_EQ(KeyForWorkers(request, {}), "");
+  request.headers = {{"x-api-key", "k"}};
+  EXPECT_EQ(KeyForWorkers(request, {}), "Bearer k");
+  request.headers = {{"x-api-key", "k"}, {"authorization", "Bearer other"}};
+  EXPECT_EQ(KeyForWorkers(request, {}), "Bearer other");
+  EXPECT_EQ(KeyForWorkers(request, {{.id = "a", .name = "", .key = "k", .admin = true}}), "");
 }
 
 }  // namespace

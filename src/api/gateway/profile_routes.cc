@@ -14,16 +14,21 @@ namespace {
 
 using SharedExchange = std::shared_ptr<net::Exchange>;
 
+struct Asked {
+  SharedExchange exchange;
+  std::string authorization;  // for workers without a key of their own
+};
+
 // `fields`: a JSON object, which gets `workers`.
-void AskWorkers(const SharedExchange& exchange, router::GatewayShard& shard, std::string body,
+void AskWorkers(const Asked& asked, router::GatewayShard& shard, std::string body,
                 std::string fields) {
-  router::SmallRequest request = {
-      .method = "POST",
-      .target = exchange->request.path,
-      .body = std::move(body),
-      .content_type = "application/json",
-      .authorization = std::string(exchange->request.Header("authorization")),
-      .timeout = std::chrono::seconds(60)};
+  const SharedExchange& exchange = asked.exchange;
+  router::SmallRequest request = {.method = "POST",
+                                  .target = exchange->request.path,
+                                  .body = std::move(body),
+                                  .content_type = "application/json",
+                                  .authorization = asked.authorization,
+                                  .timeout = std::chrono::seconds(60)};
   router::FanOut::Start(
       shard, std::move(request),
       [exchange, fields = std::move(fields)](std::vector<router::FanOutAnswer> answers) {
@@ -48,33 +53,32 @@ void OnShard(router::GatewayShard& shard, Task task) {
   shard.shard().Post(std::move(task));
 }
 
-void Start(SharedExchange exchange, router::GatewayShard& shard, ProfileRequest request,
-           bool events_only) {
+void Start(Asked asked, router::GatewayShard& shard, ProfileRequest request, bool events_only) {
   const events::RunOptions run = *request.recorder;
-  events::Start(run, [exchange = std::move(exchange), &shard, request = std::move(request),
+  events::Start(run, [asked = std::move(asked), &shard, request = std::move(request),
                       events_only](Status status) mutable {
-    OnShard(shard, [exchange = std::move(exchange), &shard, request = std::move(request),
-                    events_only, status = std::move(status)]() mutable {
-      if (!status.ok()) return GatewayError(*exchange, status);
+    OnShard(shard, [asked = std::move(asked), &shard, request = std::move(request), events_only,
+                    status = std::move(status)]() mutable {
+      if (!status.ok()) return GatewayError(*asked.exchange, status);
       const events::RunOptions& started = *request.recorder;
       // Workers have folders of their own.
       Json body(JsonObject{{"run_id", started.run_id}});
       if (!events_only) body.Set("enable_torch", request.enable_torch);
-      AskWorkers(exchange, shard, body.Dump(),
+      AskWorkers(asked, shard, body.Dump(),
                  ProfileAnswer(started, events_only, request.enable_torch));
     });
   });
 }
 
-void Stop(SharedExchange exchange, router::GatewayShard& shard, const std::string& run) {
-  events::Stop(run, [exchange = std::move(exchange), &shard, run](StatusOr<std::string> was) {
-    OnShard(shard, [exchange, &shard, run, was = std::move(was)] {
-      if (!was.ok()) return GatewayError(*exchange, was.status());
+void Stop(Asked asked, router::GatewayShard& shard, const std::string& run) {
+  events::Stop(run, [asked = std::move(asked), &shard, run](StatusOr<std::string> was) {
+    OnShard(shard, [asked, &shard, run, was = std::move(was)] {
+      if (!was.ok()) return GatewayError(*asked.exchange, was.status());
       const std::string& stopped = was->empty() ? run : *was;
       Json body(JsonObject{});
       if (!stopped.empty()) body.Set("run_id", stopped);
       const Json answer(JsonObject{{"run_id", was->empty() ? Json() : Json(*was)}});
-      AskWorkers(exchange, shard, body.Dump(), answer.Dump());
+      AskWorkers(asked, shard, body.Dump(), answer.Dump());
     });
   });
 }
@@ -86,21 +90,22 @@ bool IsProfilePath(std::string_view path) {
          path == "/stop_request_profile";
 }
 
-void HandleGatewayProfile(std::unique_ptr<net::Exchange>* exchange, router::GatewayShard& shard,
-                          bool* passed_on) {
+void HandleGatewayProfile(std::unique_ptr<net::Exchange>* exchange, std::string authorization,
+                          router::GatewayShard& shard, bool* passed_on) {
   events::LeaveOut(events::OnThread().key);
   const net::HttpRequest& asked = (*exchange)->request;
   const bool events_only = asked.path.ends_with("_request_profile");
   if (asked.path.starts_with("/stop")) {
     auto run = ReadProfileStop(asked.body);
     if (!run.ok()) return GatewayError(**exchange, run.status());
-    return Stop(SharedExchange(std::move(*exchange)), shard, *run);
+    return Stop({SharedExchange(std::move(*exchange)), std::move(authorization)}, shard, *run);
   }
   auto request = ReadProfileStart(asked.body, events_only);
   if (!request.ok()) return GatewayError(**exchange, request.status());
   *passed_on = !request->recorder.has_value();
   if (*passed_on) return;
-  Start(SharedExchange(std::move(*exchange)), shard, *std::move(request), events_only);
+  Start({SharedExchange(std::move(*exchange)), std::move(authorization)}, shard,
+        *std::move(request), events_only);
 }
 
 }  // namespace portico::api

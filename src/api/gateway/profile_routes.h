@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "net/http/exchange.h"
@@ -12,9 +13,9 @@ namespace portico::api {
 bool IsProfilePath(std::string_view path);
 
 // Answers what the recorder here says, with what each worker has answered in `workers`; a worker
-// that has no such route spoils nothing. Bodies with SGLang's fields alone do not concern the
-// gateway: *passed_on is true then, and every worker shall be asked.
-void HandleGatewayProfile(std::unique_ptr<net::Exchange>* exchange, router::GatewayShard& shard,
-                          bool* passed_on);
+// that has no such route spoils nothing. Workers without a key of their own get `authorization`. Bodies
+// with SGLang's fields alone do not concern the gateway: *passed_on is true then, and every worker shall be asked.
+void HandleGatewayProfile(std::unique_ptr<net::Exchange>* exchange, std::string authorization,
+                          router::GatewayShard& shard, bool* passed_on);
 
 }  // namespace portico::api

@@ -11,7 +11,7 @@ namespace portico::api::openai {
 
 AnswerHead MakeAnswerHead(std::string_view prefix, const std::string& rid,
                           const std::string& model) {
-  return {rid.empty() ? std::string(prefix) + NewRequestId() : rid, UnixSeconds(), model};
+  return {rid.empty() ? NewRequestId(prefix) : rid, UnixSeconds(), model};
 }
 
 void AppendUsage(const TokenUsage& usage, std::string* out) {

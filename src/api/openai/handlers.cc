@@ -47,8 +47,7 @@ struct TextApi {
 
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                    const PlanContext& context) {
-    Planned planned;
-    TimePoint arrival = Clock::now();
+    const TimePoint arrival = Clock::now();
     std::vector<std::string> unknown;
     if (body.size() > kLongBody) {
       const OptionsCheck check = [&context](const GenerationOptions& options,
@@ -64,10 +63,11 @@ struct TextApi {
     }
     PORTICO_ASSIGN_OR_RETURN(auto request, Form::Decode(body, parser, &unknown));
     LogUnknown(unknown);
-    PORTICO_ASSIGN_OR_RETURN(planned.model,
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
                              FindAble(*context.api.models, request.options.model, CheckGenerates));
-    PORTICO_ASSIGN_OR_RETURN(planned.plan,
-                             Form::Plan(*planned.model, std::move(request), context.gate));
+    StatusOr<GenerationPlan> plan = Form::Plan(*model, std::move(request), context.gate);
+    if (!plan.ok()) return plan.status();
+    Planned planned{model, *std::move(plan)};
     PORTICO_RETURN_IF_ERROR(ReadMedia(context.api, &planned));
     planned.plan.arrival = arrival;
     return planned;

@@ -65,6 +65,7 @@ void Reload(const RouteOptions& start, const std::vector<std::string>& words,
     return LogError("reload: {}; nothing was changed", MessageOf(parsed.status()));
   }
   parsed->options.worker_key = start.worker_key;
+  parsed->options.started_workers = start.started_workers;
   const auto wanted = WorkersOf(parsed->options);
   const auto options = ServiceOptionsOf(parsed->options);
   if (!wanted.ok() || !options.ok()) return;  // ParseRouteOptions() has looked

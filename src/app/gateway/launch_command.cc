@@ -82,6 +82,7 @@ int LaunchCommand(int argc, char** argv) {
   auto parsed = ParseRouteOptions(options->router, kPrefix);
   if (!parsed.ok()) return Fail(kLaunch, MessageOf(parsed.status()), kUsageError);
   RouteOptions& route = parsed->options;
+  for (const WorkerCommand& command : commands) route.started_workers.push_back(command.url);
   route.worker_key = options->worker_key;
   if (route.worker_key.empty() && StartsPortico(*options)) {
     const Status key = TakeKeyVariable(&route.worker_key);  // as they do

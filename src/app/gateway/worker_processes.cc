@@ -152,10 +152,10 @@ Status WorkerProcesses::Tick(absl::FunctionRef<void(const std::string& url)> on_
     if (worker.pid > 0 && HasEnded(worker.pid)) {
       kill(-worker.pid, SIGKILL);  // processes that it has left behind hold its devices and port
       waitpid(worker.pid, &status, 0);
+      on_end(worker.command.url);
       if (!worker.command.log_mark.empty()) {
         logs_.WaitForEnd(worker.command.log_mark, kLastWords);  // why it has ended
       }
-      on_end(worker.command.url);
       PORTICO_RETURN_IF_ERROR(NoteDeath(worker, status));
     }
     if (worker.pid < 0 && Clock::now() >= worker.due) PORTICO_RETURN_IF_ERROR(Start(worker));

@@ -162,6 +162,7 @@ struct RouteOptions {
   // Not of the table:
   std::string server_note;  // GatewayServiceOptions
   std::string worker_key;   // of the workers that launch starts; empty: the gateway's
+  std::vector<std::string> started_workers;  // their URLs, among worker_urls
 };
 
 struct ParsedRouteOptions {

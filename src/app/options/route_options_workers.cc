@@ -103,7 +103,10 @@ StatusOr<std::vector<router::WorkerSpec>> WorkersOf(const RouteOptions& options)
     auto spec = router::ParseWorkerUrl(url);
     if (!spec.ok())
       return BadWorkerFlag(fmt::format("--worker-urls: {}", MessageOf(spec.status())));
-    spec->api_key = options.worker_key;
+    const auto& started = options.started_workers;
+    if (std::find(started.begin(), started.end(), url) != started.end()) {
+      spec->api_key = options.worker_key;
+    }
     specs.push_back(*std::move(spec));
   }
   PORTICO_RETURN_IF_ERROR(AddPairs(options, &specs));

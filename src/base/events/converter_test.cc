@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/events/record_reader.h"
@@ -69,6 +70,24 @@ TEST_F(ConverterTest, RecordsStayWhereTheirLinesCannotBeWritten) {
   };
   EXPECT_TRUE(records->Read(&names, take).ok());
   EXPECT_EQ(requests, (std::vector<std::string>{"", "r"}));
+}
+
+// Files of the version before have none of today's compact records; what comes after is refused, not read in part.
+TEST_F(ConverterTest, OlderFilesAreReadAndNewerOnesAreNot) {
+  ASSERT_TRUE(StartRun("a").ok());
+  std::filesystem::create_directory(folder_ + "/steps_test_" + std::to_string(getpid()) + ".jsonl");
+  Record(Event::kStep, kNoKey, stage_,
+         {.a = 12, .b = 3400});  // cannot be written: the records stay
+  EXPECT_EQ(StopRun(""), "a");
+  const int file = open(RecordsPath().c_str(), O_RDWR);
+  ASSERT_GE(file, 0);
+  for (const auto& [version, reads] : {std::pair('1', true), {'2', true}, {'3', false}}) {
+    ASSERT_EQ(pwrite(file, &version, 1, sizeof(uint64_t) - 1), 1);
+    const auto records = internal::RecordsInput::Open(RecordsPath());
+    ASSERT_TRUE(records.ok());
+    EXPECT_EQ(records->ReadFacts().ok(), reads) << version;
+  }
+  close(file);
 }
 
 // A stage process gave up after a second, and its first events were not recorded.

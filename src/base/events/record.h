@@ -70,7 +70,8 @@ inline size_t RecordsOf(const Record32& record) {
 
 // At the beginning of a file of records. Its bytes are in the order of the machine.
 struct RecordsHead {
-  static constexpr uint64_t kMagic = 0x31'63'65'72'6f'63'69'70;
+  static constexpr uint64_t kMagic = 0x32'63'65'72'6f'63'69'70;
+  static constexpr uint64_t kOldMagic = 0x31'63'65'72'6f'63'69'70;  // without kPacked and kGroup
 
   uint64_t magic = kMagic;
   int64_t pid = 0;

@@ -160,7 +160,9 @@ StatusOr<RecordsFacts> RecordsInput::ReadFacts() const {
   };
   RecordsFacts facts;
   PORTICO_ASSIGN_OR_RETURN(const size_t head, ReadAt(0, &facts.head, sizeof facts.head));
-  if (head < sizeof facts.head || facts.head.magic != RecordsHead::kMagic ||
+  const uint64_t magic = facts.head.magic;
+  if (head < sizeof facts.head ||
+      (magic != RecordsHead::kMagic && magic != RecordsHead::kOldMagic) ||
       facts.head.run_id_bytes > kMostRunId) {
     return none();
   }

@@ -1,6 +1,12 @@
 #include "net/http/chunked_body.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "net/http/http_text.h"
 
 namespace portico::net {
 namespace {
@@ -25,6 +31,15 @@ Outcome Decode(std::string_view input, size_t piece) {
     pending.erase(0, used);
   }
   return outcome;
+}
+
+TEST(AppendChunk, TellsTheSizeInHexadecimalDigitsWithoutZeroesInFront) {
+  for (const size_t size : {1, 9, 10, 15, 16, 17, 159, 160, 255, 256, 4095, 4096, 65535, 0x12ab0}) {
+    const std::string bytes(size, 'x');
+    std::string chunk = "before";
+    AppendChunk(bytes, &chunk);
+    EXPECT_EQ(chunk, fmt::format("before{:x}\r\n{}\r\n", size, bytes));
+  }
 }
 
 TEST(ChunkedBody, SaysTheSameHoweverTheBytesAreCut) {

@@ -312,7 +312,8 @@ TEST(Http1, GivesHeaderNamesInLowerCaseAndThePeer) {
 TEST(Http1, LeavesOutHeadersThatWouldForgeOthers) {
   TestServer server([](std::unique_ptr<Exchange> exchange) {
     HttpResponse response;
-    response.headers = {{"x-a", "1\r\nx-evil: 2"}, {"x-b", "3"}};
+    response.headers = {
+        {"x-a", "1\r\nx-evil: 2"}, {"x-b", "3"}, {"x-c", "\rx-evil: 2"}, {"x-d", "\nx-evil: 2"}};
     exchange->Respond(std::move(response));
   });
   TestClient client(server.port());

@@ -9,6 +9,8 @@
 namespace portico::net {
 namespace {
 
+constexpr char kSizeDigits[] = "0123456789abcdef";
+
 template <typename... Parts>
 void Append(std::string* out, Parts... parts) {
   (out->append(std::string_view(parts)), ...);
@@ -139,7 +141,9 @@ void AppendHead(const HttpResponse& response, const HeadFrame& frame, std::strin
     Append(out, "content-type: ", response.content_type, "\r\n");
   }
   for (const auto& [name, value] : response.headers) {
-    if (value.find_first_of("\r\n") == std::string::npos) Append(out, name, ": ", value, "\r\n");
+    // find_first_of() would look at each byte by itself.
+    if (value.find('\r') != std::string::npos || value.find('\n') != std::string::npos) continue;
+    Append(out, name, ": ", value, "\r\n");
   }
   if (frame.framing == BodyFraming::kLength) {
     Append(out, "content-length: ", Decimal(frame.length, digits), "\r\n");
@@ -155,11 +159,18 @@ void AppendHead(const HttpResponse& response, const HeadFrame& frame, std::strin
 }
 
 void AppendChunk(std::string_view bytes, std::string* out) {
-  char size[20];
-  char* end = std::to_chars(size, size + 16, bytes.size(), 16).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  out->append(size, end);
+  // For each event of a stream; std::to_chars() counts the digits first.
+  char line[2 * sizeof(size_t) + 2];
+  char* const end = line + sizeof line;
+  char* begin = end - 2;
+  begin[0] = '\r';
+  begin[1] = '\n';
+  size_t left = bytes.size();
+  do {
+    *--begin = kSizeDigits[left & 15];
+    left >>= 4;
+  } while (left > 0);
+  out->append(begin, static_cast<size_t>(end - begin));
   out->append(bytes);
   out->append("\r\n");
 }

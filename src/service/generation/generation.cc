@@ -70,7 +70,7 @@ Status TakeRids(ActiveRids& rids, GenerationPlan* plan) {
 
 StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& model, StreamHub& hub,
                                                         ServiceMetrics& metrics,
-                                                        GenerationPlan plan, TextSink* sink,
+                                                        GenerationPlan&& plan, TextSink* sink,
                                                         CpuPool* pool) {
   const EngineInfo& engine = model.engine->info();
   PORTICO_RETURN_IF_ERROR(
@@ -92,7 +92,7 @@ StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& mode
 }
 
 Generation::Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& metrics,
-                       GenerationPlan plan, TextSink* sink, CpuPool* pool)
+                       GenerationPlan&& plan, TextSink* sink, CpuPool* pool)
     : model_(model),
       hub_(hub),
       metrics_(metrics),

@@ -71,7 +71,7 @@ class Generation {
   // on the shard. The pool is destroyed before the hub's shard.
   // Fails as Engine::Submit does, and then nothing runs.
   static StatusOr<std::unique_ptr<Generation>> Start(const ServingModel& model, StreamHub& hub,
-                                                     ServiceMetrics& metrics, GenerationPlan plan,
+                                                     ServiceMetrics& metrics, GenerationPlan&& plan,
                                                      TextSink* sink, CpuPool* pool = nullptr);
   ~Generation();
   Generation(const Generation&) = delete;
@@ -102,8 +102,8 @@ class Generation {
     std::unique_ptr<PoolWork> work;  // null: it has been nothing for the pool
   };
 
-  Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& metrics, GenerationPlan plan,
-             TextSink* sink, CpuPool* pool);
+  Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& metrics,
+             GenerationPlan&& plan, TextSink* sink, CpuPool* pool);
   Status SubmitAll();
   // Reports the prompt once, before the first delta of any of its choices. False: the choice does not go on with this
   // delta, which has been taken, or the choice has failed.

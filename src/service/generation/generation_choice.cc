@@ -21,8 +21,8 @@ void Clear(TextDelta* delta) {
   delta->tokens.clear();
   delta->logprobs.clear();
   delta->more_at_once = false;
-  delta->error = OkStatus();
-  delta->extras = nullptr;
+  if (!delta->error.ok()) delta->error = OkStatus();
+  if (delta->extras != nullptr) delta->extras = nullptr;
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
   TextDelta text;
   for (size_t i = 0; i < delta.tokens.size(); ++i) {
     ++usage.completion_tokens;
-    text.extras = std::move(extras);
+    if (extras != nullptr) text.extras = std::move(extras);
     if (Decode(delta, i, &text)) {
       text.matched_stop.text = stops_->matched();
       owner_.model_.engine->Abort(stream, owner_.hub_.shard());

@@ -72,6 +72,7 @@ StatusOr<int32_t> LogprobStart(const NativeGenerateRequest& request, size_t i, s
 
 // One map of sampling_params, brought into shape once for all prompts that have it.
 struct SharedSampling {
+  GenerationOptions options;
   SharedOptions shared;
   std::shared_ptr<const Constraint> constraint;
   bool default_limit = true;
@@ -87,9 +88,10 @@ StatusOr<std::vector<SharedSampling>> ShareSamplings(const NativeGenerateRequest
   all.reserve(values.size());
   for (const NativeSampling& sampling : values) {
     SharedSampling& made = all.emplace_back();
-    PORTICO_ASSIGN_OR_RETURN(made.shared, ShareOptions(sampling.options, model.preferred, engine));
+    made.options = sampling.options;
+    PORTICO_ASSIGN_OR_RETURN(made.shared, ShareOptions(model.preferred, engine, &made.options));
     if (sampling.default_limit && model.preferred_max_new_tokens) {
-      made.shared.options.max_tokens = *model.preferred_max_new_tokens;
+      made.options.max_tokens = *model.preferred_max_new_tokens;
     }
     PORTICO_ASSIGN_OR_RETURN(made.constraint, ConstraintFor(model, sampling.options));
     if (request.require_reasoning || request.max_thinking_tokens) {
@@ -161,7 +163,7 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
                           events::kFrontend);
   GenerationPlan plan;
-  plan.options = shared.shared.options;
+  plan.options = shared.options;
   plan.sampling = shared.shared.sampling;
   plan.stops = shared.shared.stops;
   plan.constraint = shared.constraint;

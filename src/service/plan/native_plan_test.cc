@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -170,11 +171,11 @@ TEST_F(PlanNativeTest, LogProbabilitiesThatTheEngineLacksAreRefusedBeforeAnyText
   set_capabilities(false, false);
   EXPECT_EQ(FieldAtFault(native), "return_logprob");
   EXPECT_EQ(field_of(PlanCompletion(model_, completion)), "logprobs");
-  EXPECT_EQ(field_of(PlanChat(model_, chat)), "logprobs");
+  EXPECT_EQ(field_of(PlanChat(model_, ChatRequest(chat))), "logprobs");
   set_capabilities(true, false);
   EXPECT_EQ(FieldAtFault(native), "text[0]");
   EXPECT_EQ(field_of(PlanCompletion(model_, completion)), "prompt");
-  EXPECT_EQ(field_of(PlanChat(model_, chat)), "messages");
+  EXPECT_EQ(field_of(PlanChat(model_, ChatRequest(chat))), "messages");
   native.logprob_start_len.values = {0};
   completion.echo = true;
   EXPECT_EQ(FieldAtFault(native), "return_logprob");
@@ -348,6 +349,24 @@ TEST_F(PlanNativeTest, MediaAreToldWhatTheirChoicesMayTake) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->prompts[0].extras->media->choices, 3);
   EXPECT_EQ(plan->prompts[0].extras->media->max_made_bytes, 123456);
+}
+
+// Several are looked at in one step.
+TEST(CheckIds, OneThatTheVocabularyLacksIsFoundAtEveryPlace) {
+  for (size_t size = 1; size <= 17; ++size) {
+    std::vector<TokenId> ids(size, 0);
+    ids.back() = 99;
+    EXPECT_TRUE(CheckIds(ids, 100, "prompt").ok());
+    for (size_t at = 0; at < size; ++at) {
+      for (const TokenId unknown : {100, -1, INT32_MAX, INT32_MIN}) {
+        std::vector<TokenId> wrong = ids;
+        wrong[at] = unknown;
+        EXPECT_EQ(FieldOf(CheckIds(wrong, 100, "prompt")), "prompt");
+      }
+    }
+  }
+  EXPECT_TRUE(CheckIds({}, 0, "prompt").ok());
+  EXPECT_FALSE(CheckIds({0}, 0, "prompt").ok());
 }
 
 }  // namespace

@@ -20,6 +20,10 @@
 namespace portico {
 namespace {
 
+constexpr size_t kShortText = 16 << 10;
+// The least that texts of most languages have.
+constexpr size_t kBytesOfToken = 3;
+
 Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
   if (options.min_tokens <= max_new_tokens) return OkStatus();
   return InvalidArgument("min_tokens",
@@ -28,9 +32,9 @@ Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) 
 }
 
 Status Share(const GenerationOptions& options, const ServingModel& model, GenerationPlan* plan) {
+  plan->options = options;
   PORTICO_ASSIGN_OR_RETURN(SharedOptions shared,
-                           ShareOptions(options, model.defaults, model.engine->info()));
-  plan->options = std::move(shared.options);
+                           ShareOptions(model.defaults, model.engine->info(), &plan->options));
   plan->sampling = std::move(shared.sampling);
   plan->stops = std::move(shared.stops);
   PORTICO_ASSIGN_OR_RETURN(plan->constraint, ConstraintFor(model, options));
@@ -96,10 +100,12 @@ std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExt
 }
 
 Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field) {
-  // Nearly always all are known: one comparison of the largest, negative ones being larger than any.
-  uint32_t largest = 0;
-  for (TokenId id : ids) largest = std::max(largest, static_cast<uint32_t>(id));
-  if (largest < static_cast<uint32_t>(vocab_size)) return OkStatus();
+  // Nearly always all are known: neither an id nor what it is below the last one is negative. Vectors do that, also those
+  // of 16 bytes, which have no maximum of 32 bits.
+  const uint32_t last = static_cast<uint32_t>(vocab_size) - 1;
+  uint32_t bits = 0;
+  for (TokenId id : ids) bits |= static_cast<uint32_t>(id) | (last - static_cast<uint32_t>(id));
+  if (bits >> 31 == 0) return OkStatus();
   for (TokenId id : ids) {
     if (id < 0 || id >= vocab_size) {
       return InvalidArgument(
@@ -176,6 +182,8 @@ StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::st
   PORTICO_RETURN_IF_ERROR(PassGate(gate, text.size()));
   events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd, events::kFrontend);
   std::vector<TokenId> ids;
+  // Most chats are short, and their parts are encoded one by one; encoders look ahead in long ones.
+  if (text.size() <= kShortText) ids.reserve(text.size() / kBytesOfToken);
   const auto encode = [&model, gate](std::string_view part, std::vector<TokenId>* to) {
     return EncodeText(model, part, /*add_special_tokens=*/false, gate, to);
   };
@@ -207,7 +215,8 @@ StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& 
   return FitContext(kept, limit, engine, prompt_field);
 }
 
-StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request, StepGate* gate) {
+StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest&& request,
+                                  StepGate* gate) {
   const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
                           events::kFrontend);
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));

@@ -53,7 +53,8 @@ std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExt
                                                 std::string text, bool limit_is_asked,
                                                 int32_t choices, int64_t max_bytes);
 
-StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request,
+// Takes the request, whose messages may be large.
+StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest&& request,
                                   StepGate* gate = nullptr);
 StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model, const CompletionRequest& request,
                                         StepGate* gate = nullptr);

@@ -80,23 +80,22 @@ StatusOr<std::shared_ptr<const SamplingParams>> MakeSampling(const GenerationOpt
   return made;
 }
 
-StatusOr<SharedOptions> ShareOptions(GenerationOptions options, const GenerationDefaults& defaults,
-                                     const EngineInfo& engine) {
+StatusOr<SharedOptions> ShareOptions(const GenerationDefaults& defaults, const EngineInfo& engine,
+                                     GenerationOptions* options) {
   SharedOptions shared;
-  PORTICO_RETURN_IF_ERROR(CheckCount(options.stop.size(), kMaxStops, "stop", "strings"));
-  for (const std::string& stop : options.stop) {
+  PORTICO_RETURN_IF_ERROR(CheckCount(options->stop.size(), kMaxStops, "stop", "strings"));
+  for (const std::string& stop : options->stop) {
     if (stop.size() <= kMaxStopBytes) continue;
     return InvalidArgument("stop", fmt::format("a stop string must have at most {} bytes, got {}",
                                                kMaxStopBytes, stop.size()));
   }
-  PORTICO_ASSIGN_OR_RETURN(shared.sampling, MakeSampling(options, defaults, engine));
-  if (!options.stop.empty()) {
-    shared.stops = std::make_shared<const StopStrings>(std::move(options.stop));
+  PORTICO_ASSIGN_OR_RETURN(shared.sampling, MakeSampling(*options, defaults, engine));
+  if (!options->stop.empty()) {
+    shared.stops = std::make_shared<const StopStrings>(std::move(options->stop));
   }
-  shared.options = std::move(options);
-  shared.options.stop = {};
-  shared.options.stop_token_ids = {};
-  shared.options.logit_bias = {};
+  options->stop = {};
+  options->stop_token_ids = {};
+  options->logit_bias = {};
   return shared;
 }
 

@@ -23,13 +23,13 @@ StatusOr<std::shared_ptr<const SamplingParams>> MakeSampling(const GenerationOpt
 
 // What all streams of a request share, made once of its options.
 struct SharedOptions {
-  GenerationOptions options;  // the others: stop, stop_token_ids and logit_bias are taken out
   std::shared_ptr<const SamplingParams> sampling;
   std::shared_ptr<const StopStrings> stops;  // null: none
 };
-// As MakeSampling; also INVALID_ARGUMENT for stop strings that are too many or too long.
-StatusOr<SharedOptions> ShareOptions(GenerationOptions options, const GenerationDefaults& defaults,
-                                     const EngineInfo& engine);
+// Takes stop, stop_token_ids and logit_bias out of the options. As MakeSampling; also INVALID_ARGUMENT for stop strings that
+// are too many or too long.
+StatusOr<SharedOptions> ShareOptions(const GenerationDefaults& defaults, const EngineInfo& engine,
+                                     GenerationOptions* options);
 
 // The number of new tokens for a prompt of `prompt_tokens`: max_tokens, else the engine's default, else what the
 // context leaves. INVALID_ARGUMENT with SGLang's messages and both numbers if it does not fit; `prompt_field`

@@ -47,8 +47,8 @@ TEST(MakeSampling, IdsOutsideTheVocabularyAreRefusedByField) {
 
 // 4 MB of stop strings with n 128 took 4.4 GB and 8 s.
 TEST(ShareOptions, StopStringsTokensAndBiasesAreBounded) {
-  const auto field = [](const GenerationOptions& options) {
-    return FieldOf(ShareOptions(options, {}, Engine()).status());
+  const auto field = [](GenerationOptions options) {
+    return FieldOf(ShareOptions({}, Engine(), &options).status());
   };
   GenerationOptions options;
   options.stop = {std::string(4096, 'x')};

@@ -106,10 +106,11 @@ class Appender {
 
  private:
   // A vector clears what it grows by, so that is a little at a time, which is still in the nearest cache when it is
-  // written.
+  // written; and no more than there is already, since most texts of a chat are a few tokens.
   [[gnu::noinline]] void Grow(size_t count) {
+    constexpr size_t kLeast = 64 / sizeof(T);
     constexpr size_t kStep = 2048 / sizeof(T);
-    const size_t needed = size_ + count + kStep;
+    const size_t needed = size_ + count + std::clamp(size_ - first_, kLeast, kStep);
     MakeRoom(needed, list_);
     list_->resize(needed);
   }

@@ -9,6 +9,9 @@ namespace {
 
 // Of what ends a content event, beside the reasoning's field.
 constexpr size_t kTailBytes = 64;
+// Of a whole answer, and of each of its choices, beside the names and texts in them.
+constexpr size_t kBodyBytes = 320;
+constexpr size_t kChoiceBytes = 256;
 
 void AppendTokenMembers(const TextLogprob& token, std::string* out) {
   out->append("\"token\":");
@@ -170,6 +173,12 @@ void ChatAnswer::AppendMessage(const Choice& choice, std::string* body) const {
 
 std::string ChatAnswer::Body(const TokenUsage& total) const {
   std::string body;
+  size_t expected = kBodyBytes + head_.id.size() + head_.model.size();
+  for (const Choice& choice : choices_) {
+    expected +=
+        kChoiceBytes + choice.text.size() + choice.reasoning.size() + choice.logprobs.size();
+  }
+  body.reserve(expected);
   AppendAnswerHead(head_, "chat.completion", &body);
   for (size_t i = 0; i < choices_.size(); ++i) {
     const Choice& choice = choices_[i];

@@ -273,13 +273,32 @@ Status NormalizeMessage(Json* message, const std::string& place, std::vector<Med
   return NormalizeContent(message, role, place, media);
 }
 
+// NormalizeMessage() would leave the message as it is: a role as it is spelled here and a text, as nearly all have.
+bool IsNormal(const Json& message) {
+  if (!message.is_object()) return false;
+  bool has_role = false;
+  bool has_text = false;
+  for (const auto& [name, value] : message.as_object()) {
+    if (name == "role") {
+      has_role = value.is_string() && IsOneOf(value.as_string(), kRoles);
+    } else if (name == "content") {
+      has_text = value.is_string();
+    } else {
+      return false;
+    }
+  }
+  return has_role && has_text;
+}
+
 }  // namespace
 
 Status NormalizeMessages(Json* messages, std::vector<MediaItem>* media) {
   if (!messages->is_array()) return Wrong("messages", "must be a list of messages");
   if (messages->as_array().empty()) return Wrong("messages", "must not be empty");
   for (size_t i = 0; i < messages->as_array().size(); ++i) {
-    PORTICO_RETURN_IF_ERROR(NormalizeMessage(&messages->as_array()[i], MessagePlace(i), media));
+    Json& message = messages->as_array()[i];
+    if (IsNormal(message)) continue;
+    PORTICO_RETURN_IF_ERROR(NormalizeMessage(&message, MessagePlace(i), media));
   }
   return OkStatus();
 }

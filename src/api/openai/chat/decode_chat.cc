@@ -170,12 +170,12 @@ StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& par
   FillChatLimits(&draft);
   PORTICO_RETURN_IF_ERROR(CheckChat(draft));
 
-  ChatRequest request = std::move(draft.request);
+  ChatRequest& request = draft.request;
   request.options = std::move(draft.options);
   AddMedia(std::move(draft.media), &request.options.extras);
   PORTICO_RETURN_IF_ERROR(TakeTools(std::move(draft.tools), &request));
   AddReasoningVariables(draft.reasoning, &request.chat_template_kwargs);
-  return request;
+  return std::move(request);
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& o
       SchedulerLink::Start(life->codec, life->facts, std::move(listeners), exit_descriptor,
                            owner.counters, owner.on_death, owner.on_stream_end, owner.check_lora));
   if (!life->facts.media_socket.empty() && life->codec->requests->takes_media()) {
-    life->media = std::make_unique<MediaLink>(life->facts);
+    life->media = std::make_unique<MediaLink>(life->facts, exit_descriptor);
   }
   if (!life->facts.kv_events.empty()) {
     // What a former life had cached is gone.

@@ -25,6 +25,8 @@ namespace {
 
 // A process is started again within half a minute, and ends itself when one request takes more than one.
 constexpr std::chrono::seconds kPatience{120};
+// An engine that ends takes its processes with it, and they may be seen to end first.
+constexpr std::chrono::seconds kEngineEnds{5};
 constexpr size_t kMostAskedBytes = size_t{64} << 20;
 constexpr size_t kMostHeadBytes = size_t{1} << 20;
 constexpr size_t kMostMediaBytes = size_t{1} << 30;
@@ -42,11 +44,6 @@ Status NoMessage() {
 Status Unreadable(const RequestMedia& media, std::string_view why) {
   return Error(StatusCode::kInvalidArgument, fmt::format("the media cannot be read: {}", why),
                media.field());
-}
-
-// It has been asked.
-Status Lost(bool late, const RequestMedia& media) {
-  return late ? NoHelper() : Unreadable(media, "the process that reads media has ended at them");
 }
 
 Status CheckMade(const MediaInputs& inputs, const RequestMedia& media) {
@@ -113,13 +110,13 @@ void MediaLink::Connect(Helper& helper) {
   }
 }
 
-bool MediaLink::Await(Helper& helper, short events, TimePoint until) {
+bool MediaLink::Await(Helper& helper, int descriptor, short events, TimePoint until) {
   while (true) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     helper.late = left <= 0;
     if (helper.late) return false;
-    pollfd waits[2] = {{helper.wake, POLLIN, 0}, {helper.socket, events, 0}};
+    pollfd waits[2] = {{helper.wake, POLLIN, 0}, {descriptor, events, 0}};
     poll(waits, 2, static_cast<int>(left));
     if (waits[0].revents != 0) {
       ClearEvent(helper.wake);
@@ -133,7 +130,7 @@ bool MediaLink::Await(Helper& helper, short events, TimePoint until) {
 
 bool MediaLink::Write(Helper& helper, std::string_view bytes, TimePoint until) {
   while (!bytes.empty()) {
-    if (!Await(helper, POLLOUT, until)) return false;
+    if (!Await(helper, helper.socket, POLLOUT, until)) return false;
     const ssize_t size = send(helper.socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (size <= 0) return false;
@@ -147,7 +144,7 @@ bool MediaLink::Read(Helper& helper, size_t size, std::string* bytes, TimePoint 
   constexpr size_t kBlock = size_t{1} << 20;
   bytes->clear();
   while (bytes->size() < size) {
-    if (!Await(helper, POLLIN, until)) return false;
+    if (!Await(helper, helper.socket, POLLIN, until)) return false;
     const size_t at = bytes->size();
     bytes->resize(std::min(size, at + kBlock));
     const ssize_t got = recv(helper.socket, bytes->data() + at, bytes->size() - at, 0);
@@ -156,6 +153,17 @@ bool MediaLink::Read(Helper& helper, size_t size, std::string* bytes, TimePoint 
     if (got <= 0) return false;
   }
   return true;
+}
+
+Status MediaLink::Lost(Helper& helper, const RequestMedia& media) {
+  {
+    const MutexLock lock(&mutex_);
+    if (helper.late || stopping_) return NoHelper();
+  }
+  if (engine_exit_ >= 0 && Await(helper, engine_exit_, POLLIN, Clock::now() + kEngineEnds)) {
+    return Error(StatusCode::kUnavailable, "the engine failed while the request was running");
+  }
+  return Unreadable(media, "the process that reads media has ended at them");
 }
 
 StatusOr<MediaInputs> MediaLink::Ask(Helper& helper, const RequestMedia& media,
@@ -180,14 +188,14 @@ StatusOr<MediaInputs> MediaLink::Exchange(Helper& helper, std::string_view head,
   if (!good) return NoHelper();
   std::string bytes;
   uint32_t size = 0;
-  if (!Read(helper, sizeof(size), &bytes, until)) return Lost(helper.late, media);
+  if (!Read(helper, sizeof(size), &bytes, until)) return Lost(helper, media);
   std::memcpy(&size, bytes.data(), sizeof(size));
   if (size > kMostHeadBytes) return NoMessage();
-  if (!Read(helper, size, &bytes, until)) return Lost(helper.late, media);
+  if (!Read(helper, size, &bytes, until)) return Lost(helper, media);
   const auto reply = Json::Parse(bytes);
   if (!reply.ok() || !reply->is_object()) return NoMessage();
   if (reply->Find("error") == nullptr) return ReadInputs(helper, *reply, media, until);
-  helper.answered = true;
+  helper.answered = !reply->GetBool("ends", false);
   const std::string why = fmt::format("{:.1000}", reply->GetString("error"));
   if (reply->GetInt("status", 500) == 400) return Unreadable(media, why);
   return Error(StatusCode::kInternal, fmt::format("the media cannot be read: {}", why), {},
@@ -204,9 +212,9 @@ StatusOr<MediaInputs> MediaLink::ReadInputs(Helper& helper, const Json& reply,
       id_bytes % sizeof(int64_t) != 0) {
     return NoMessage();
   }
-  if (!Read(helper, id_bytes, &bytes, until)) return Lost(helper.late, media);
+  if (!Read(helper, id_bytes, &bytes, until)) return Lost(helper, media);
   if (!ReadIds(bytes, &inputs.ids)) return NoMessage();
-  if (!Read(helper, media_bytes, &inputs.encoded, until)) return Lost(helper.late, media);
+  if (!Read(helper, media_bytes, &inputs.encoded, until)) return Lost(helper, media);
   helper.answered = true;
   msgpack::Reader reader(inputs.encoded);
   if (!reader.Skip() || !reader.done()) return NoMessage();

@@ -47,9 +47,10 @@ void MediaLink::ClearEvent(int event) {
   [[maybe_unused]] const ssize_t got = read(event, &count, sizeof(count));
 }
 
-MediaLink::MediaLink(const Facts& facts, size_t most_unsent_bytes)
+MediaLink::MediaLink(const Facts& facts, int engine_exit, size_t most_unsent_bytes)
     : address_(facts.media_socket),
       max_input_tokens_(facts.max_input_tokens),
+      engine_exit_(engine_exit),
       most_unsent_bytes_(most_unsent_bytes) {
   for (int32_t i = 0; i < facts.media_helpers; ++i) {
     helpers_.push_back(std::make_unique<Helper>());

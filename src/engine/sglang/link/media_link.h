@@ -45,8 +45,8 @@ class MediaLink {
   // Of frames that have not left this process: what is above waits for them.
   static constexpr size_t kMostUnsentBytes = size_t{256} << 20;
 
-  // The facts name a socket.
-  explicit MediaLink(const Facts& facts, size_t most_unsent_bytes = kMostUnsentBytes);
+  // The facts name a socket. `engine_exit` is readable once the engine has died, and outlives this; -1: none.
+  MediaLink(const Facts& facts, int engine_exit, size_t most_unsent_bytes = kMostUnsentBytes);
   // Nobody uses it any more. Stops.
   ~MediaLink();
 
@@ -74,7 +74,7 @@ class MediaLink {
     int socket = -1;
     int wake = -1;
     bool late = false;      // its answer is
-    bool answered = false;  // it has, and waits for the next request
+    bool answered = false;  // it has, and waits for the next request on this connection
     Group group;            // guarded by mutex_; without media: none
     StreamId encoding = 0;  // guarded by mutex_: a stream that was taken out of the group
     bool aborted = false;   // guarded by mutex_: that one
@@ -104,8 +104,10 @@ class MediaLink {
   // All of it, while ended streams are told; false: the process has died, is too slow, or this stops.
   bool Write(Helper& helper, std::string_view bytes, TimePoint until);
   bool Read(Helper& helper, size_t size, std::string* bytes, TimePoint until);
-  // Until the socket is ready for that, or was closed.
-  bool Await(Helper& helper, short events, TimePoint until);
+  // Until the descriptor is ready for that, or its other side has gone.
+  bool Await(Helper& helper, int descriptor, short events, TimePoint until);
+  // Why no answer has come to what was asked. The engine's own end is waited for a moment.
+  Status Lost(Helper& helper, const RequestMedia& media);
   void Connect(Helper& helper);
   void End(Work work, FinishReason reason, Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndAll(FinishReason reason, const Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -116,6 +118,7 @@ class MediaLink {
 
   const std::string address_;
   const int32_t max_input_tokens_;
+  const int engine_exit_;
   const size_t most_unsent_bytes_;
   std::atomic<int64_t> waiting_{0};
   // Outlives this: libzmq lets go of frames as late as it is closed.

@@ -118,9 +118,14 @@ class MediaLinkTest : public testing::Test {
   MediaLinkTest() {
     facts_.media_socket = address_;
     facts_.media_helpers = 1;
-    link_ = std::make_unique<MediaLink>(facts_, kUnsent);
+    EXPECT_EQ(pipe(engine_), 0);
+    link_ = std::make_unique<MediaLink>(facts_, engine_[0], kUnsent);
   }
-  ~MediaLinkTest() override { link_->Stop(FinishReason::kAbort, OkStatus()); }
+  ~MediaLinkTest() override {
+    link_->Stop(FinishReason::kAbort, OkStatus());
+    close(engine_[0]);
+    EndEngine();
+  }
 
   static std::shared_ptr<RequestMedia> Video(int32_t choices = 1) {
     auto media = std::make_shared<RequestMedia>();
@@ -149,6 +154,10 @@ class MediaLinkTest : public testing::Test {
     const MutexLock lock(&mutex_);
     return sent_.size();
   }
+  void EndEngine() {
+    if (engine_[1] >= 0) close(engine_[1]);
+    engine_[1] = -1;
+  }
   // What libzmq does once a frame is written.
   void LetGo() {
     const MutexLock lock(&mutex_);
@@ -169,6 +178,7 @@ class MediaLinkTest : public testing::Test {
   const std::string address_ = testing::TempDir() + "media-" + std::to_string(getpid()) + ".sock";
   FakeHelper helper_{address_};
   Facts facts_;
+  int engine_[2] = {-1, -1};  // a pipe: it ends with the second
   EndsSink sink_;
   size_t frame_bytes_ = 10;
   Mutex mutex_;
@@ -188,6 +198,32 @@ TEST_F(MediaLinkTest, MediaAtWhichTheirProcessEndsAreTheClientsFault) {
   EXPECT_FALSE(helper_.Receive().empty());
   helper_.SendInputs(100);
   WaitUntil([this] { return sent() == 1; });
+}
+
+// It was: an engine that ends takes its processes with it, and they may be seen to end first.
+TEST_F(MediaLinkTest, TheEndOfTheEngineIsNotTheFaultOfTheMediaThatAreRead) {
+  ASSERT_TRUE(Submit(1, Video()).ok());
+  EXPECT_FALSE(helper_.Receive().empty());
+  EndEngine();
+  helper_.Hang();
+  const Status error = EndOf(1);
+  EXPECT_EQ(error.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(ReasonOf(error), "");  // another engine may take it
+}
+
+// The next request was written to it, and blamed for its end.
+TEST_F(MediaLinkTest, AProcessThatSaysThatItEndsIsAskedNothingMore) {
+  ASSERT_TRUE(Submit(1, Video()).ok());
+  EXPECT_FALSE(helper_.Receive().empty());
+  helper_.Send(R"({"error":"it takes longer than 60 s","status":400,"ends":true})");
+  EXPECT_EQ(EndOf(1).code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(Submit(2, Video()).ok());
+  EXPECT_TRUE(helper_.Receive().empty());
+  helper_.Hang();
+  EXPECT_FALSE(helper_.Receive().empty());
+  helper_.SendInputs(100);
+  WaitUntil([this] { return sent() == 1; });
+  EXPECT_EQ(sink_.ends().size(), 1u);
 }
 
 TEST_F(MediaLinkTest, AProcessThatEndsBetweenTwoRequestsIsNobodysFault) {

@@ -1,0 +1,45 @@
+"""Whose fault it is that media cannot be read: decoders have errors of all types, and say little with them."""
+from __future__ import annotations
+
+import concurrent.futures
+import errno
+
+LACKS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # the machine's
+MOST_CAUSES = 16
+
+
+def causes(error: BaseException | None):
+    """It, what it was raised from, and so on: SGLang's loaders raise errors of their own from those of decoders."""
+    for _ in range(MOST_CAUSES):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__
+
+
+def says_nothing_of_media(error: BaseException) -> bool:
+    module = type(error).__module__.partition(".")[0]
+    if module == "av":  # FFmpeg's words about a file, some with the numbers of the system's errors
+        return False
+    if isinstance(error, (ImportError, MemoryError, concurrent.futures.BrokenExecutor)) or module == "msgspec":
+        return True
+    if isinstance(error, OSError) and error.errno in LACKS:
+        return True
+    text = f"{type(error).__name__}: {error}"
+    return any(sign in text for sign in ("OutOfMemoryError", "CUDA out of memory", "CUDA error"))
+
+
+def leaves_nothing(error: BaseException) -> bool:
+    text = str(error)
+    return isinstance(error, concurrent.futures.BrokenExecutor) or ("CUDA error" in text and "out of memory" not in text)
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether the machine lacks something, a package is not installed, SGLang's pool has gone, or SGLang's scheduler would not
+    read the message."""
+    return any(says_nothing_of_media(each) for each in causes(error))
+
+
+def is_last(error: BaseException) -> bool:
+    """Whether its process can read nothing any more: CUDA's context is lost, or the pool."""
+    return any(leaves_nothing(each) for each in causes(error))

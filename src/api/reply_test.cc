@@ -1,0 +1,27 @@
+#include "api/reply.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace portico::api {
+namespace {
+
+TEST(NewRequestId, IsThePrefixAnd32HexadecimalDigitsThatNoOtherHas) {
+  std::set<std::string> ids;
+  std::set<char> digits;
+  for (int i = 0; i < 200; ++i) {
+    const std::string id = NewRequestId("chatcmpl-");
+    ASSERT_EQ(id.size(), 9u + 32u);
+    EXPECT_TRUE(id.starts_with("chatcmpl-"));
+    digits.insert(id.begin() + 9, id.end());
+    ids.insert(id);
+  }
+  EXPECT_EQ(ids.size(), 200u);
+  EXPECT_EQ(std::string(digits.begin(), digits.end()), "0123456789abcdef");
+  EXPECT_EQ(NewRequestId().size(), 32u);
+}
+
+}  // namespace
+}  // namespace portico::api
