@@ -92,8 +92,8 @@ TEST_F(RecordFileTest, ALastRecordOfAnUnknownKindIsSkipped) {
   }
   auto input = internal::RecordsInput::Open(path);
   ASSERT_TRUE(input.ok()) << input.status();
-  internal::RequestNames names(1);
-  EXPECT_TRUE(input->Read(&names, [](const internal::Line&, std::string_view) {}).ok());
+  RequestNames names(1);
+  EXPECT_TRUE(input->Read(&names, [](const Line&, std::string_view) {}).ok());
 }
 
 }  // namespace
