@@ -388,10 +388,8 @@ class Helpers:
 
     def keep(self) -> None:
         """Starts again what has ended."""
-        for i in range(len(self.processes)):
-            # All are looked at first: where one is started, multiprocessing waits for those that have ended.
-    XX
-                continue
+        # All are looked at first: where one is started, multiprocessing waits for those that have ended.
+        for i in [i for i in range(len(self.processes)) if self.has_ended(i)]:
             if self.stopping or time.monotonic() - self.started[i] < self.BACKOFF:
                 continue
             what = self.reads[i].value.decode(errors="replace")
