@@ -33,6 +33,13 @@ Status CheckString(const Json& owner, std::string_view key, const std::string& p
   return Wrong(fmt::format("{}.{}", place, key), "must be a string");
 }
 
+// The same for one that must be there.
+Status RequireString(const Json& owner, std::string_view key, const std::string& place) {
+  const Json* value = owner.Find(key);
+  if (value != nullptr && !value->is_null()) return CheckString(owner, key, place);
+  return Wrong(fmt::format("{}.{}", place, key), "is required");
+}
+
 void Remove(Json* object, std::string_view key) {
   std::erase_if(object->as_object(), [&](const auto& member) { return member.first == key; });
 }
@@ -118,17 +125,12 @@ Status TakeInputAudio(Json* part, const std::string& place, std::vector<MediaIte
 Status NormalizePart(Json* part, bool assistant, const std::string& place, std::string* thinking,
                      std::vector<MediaItem>* media) {
   if (!part->is_object()) return Wrong(place, "must be an object");
-  const Json* type = part->Find("type");
-  if (!type || !type->is_string()) return Wrong(place + ".type", "must be a string");
-  const std::string& name = type->as_string();
-  if (name == "text") {
-    const Json* text = part->Find("text");
-    return text && text->is_string() ? OkStatus() : Wrong(place + ".text", "must be a string");
-  }
+  PORTICO_RETURN_IF_ERROR(RequireString(*part, "type", place));
+  const std::string& name = part->Find("type")->as_string();
+  if (name == "text") return RequireString(*part, "text", place);
   if (assistant && name == "refusal") {
-    const Json* refusal = part->Find("refusal");
-    if (!refusal || !refusal->is_string()) return Wrong(place + ".refusal", "must be a string");
-    *part = Json(JsonObject{{"type", "text"}, {"text", *refusal}});
+    PORTICO_RETURN_IF_ERROR(RequireString(*part, "refusal", place));
+    *part = Json(JsonObject{{"type", "text"}, {"text", *part->Find("refusal")}});
     return OkStatus();
   }
   if (assistant && (name == "thinking" || name == "reasoning")) {
@@ -220,7 +222,7 @@ Status FillMissingContent(Json* message, std::string_view role, const std::strin
     message->Set("content", refusal ? *refusal : Json(""));
     return OkStatus();
   }
-  return Wrong(place + ".content", "must be a string or a list of parts");
+  return Wrong(place + ".content", "is required where there are no tool_calls");
 }
 
 Status NormalizeContent(Json* message, std::string_view role, const std::string& place,
@@ -236,15 +238,15 @@ Status NormalizeContent(Json* message, std::string_view role, const std::string&
   const Json* content = message->Find("content");
   if (!content || content->is_null()) {
     if (assistant || role == "function") return FillMissingContent(message, role, place);
-    return Wrong(place + ".content", "must be a string or a list of parts");
+    return Wrong(place + ".content", "is required");
   }
   if (content->is_string() || content->is_array()) return OkStatus();
   return Wrong(place + ".content", "must be a string or a list of parts");
 }
 
 Status NormalizeRole(Json* message, const std::string& place) {
+  PORTICO_RETURN_IF_ERROR(RequireString(*message, "role", place));
   Json* role = message->Find("role");
-  if (!role || !role->is_string()) return Wrong(place + ".role", "must be a string");
   std::string lower = role->as_string();
   for (char& c : lower) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
