@@ -68,6 +68,9 @@ void SayReady(const ServeOptions& options, const HttpService& service, ModelRegi
             engine.architecture.empty() ? "" : engine.architecture + ", ",
             engine.dtype.empty() ? "" : engine.dtype + ", ", engine.context_length);
   }
+  if (const pipeline::Pipeline* pipeline = service.pipeline(); pipeline != nullptr) {
+    LogInfo("pipeline {}", DescribePipeline(*pipeline));
+  }
   LogInfo("ready: {}://{}/v1", options.ssl_certfile.empty() ? "http" : "https",
           AddressOf(options.host, service.port()));
 }
