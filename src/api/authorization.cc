@@ -1,25 +1,13 @@
 #include "api/authorization.h"
 
-#include <openssl/crypto.h>
+#include "net/http/bearer.h"
 
 namespace portico::api {
 namespace {
 
-// Takes as long for any wrong key of the same length; the length itself is no secret.
-bool SameKey(std::string_view given, std::string_view expected) {
-  return given.size() == expected.size() &&
-         CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
-}
-
 bool IsBearer(std::string_view header, std::string_view api_key) {
-  constexpr std::string_view kBearer = "bearer ";
-  if (header.size() <= kBearer.size()) return false;
-  for (size_t i = 0; i < kBearer.size(); ++i) {
-    char c = header[i];
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (c != kBearer[i]) return false;
-  }
-  return SameKey(header.substr(kBearer.size()), api_key);
+  const std::string_view token = net::BearerToken(header);
+  return !token.empty() && net::SameKey(token, api_key);
 }
 
 Status KeyRefused() {
@@ -44,7 +32,7 @@ Status CheckApiKey(std::string_view authorization, const std::string& api_key) {
 
 Status CheckApiKey(const net::HttpRequest& request, const std::string& api_key) {
   const bool shown = api_key.empty() || IsBearer(request.Header("authorization"), api_key) ||
-                     SameKey(request.Header("x-api-key"), api_key);
+                     net::SameKey(request.Header("x-api-key"), api_key);
   return shown ? OkStatus() : KeyRefused();
 }
 
@@ -58,13 +46,6 @@ Status CheckAdminKey(const net::HttpRequest& request, const std::string& api_key
                      const std::string& admin_key) {
   if (admin_key.empty()) return CheckApiKey(request, api_key);
   return CheckApiKey(request, admin_key).ok() ? OkStatus() : AdminKeyRefused();
-}
-
-std::string ShownAuthorization(const net::HttpRequest& request) {
-  std::string shown(request.Header("authorization"));
-  const std::string_view key = request.Header("x-api-key");
-  if (shown.empty() && !key.empty()) shown.append("Bearer ").append(key);
-  return shown;
 }
 
 }  // namespace portico::api

@@ -22,8 +22,4 @@ Status CheckAdminKey(std::string_view authorization, const std::string& api_key,
 Status CheckAdminKey(const net::HttpRequest& request, const std::string& api_key,
                      const std::string& admin_key);
 
-// What a client has shown, as a value of `authorization` that can be sent on: its own, or the bearer of its `x-api-key`.
-// Empty: it has shown nothing.
-std::string ShownAuthorization(const net::HttpRequest& request);
-
 }  // namespace portico::api

@@ -129,14 +129,15 @@ void NoteSession(router::Gateway& gateway, std::string_view path, std::string_vi
 }
 
 // 200 if all have done it, else what the first that has not said, or 502.
-void AskAll(ExchangePtr exchange, const GatewayContext& context, router::GatewayShard& shard) {
+void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const net::HttpRequest& asked = exchange->request;
-  router::SmallRequest request = {.method = asked.method,
-                                  .target = asked.path,
-                                  .body = asked.body,
-                                  .content_type = std::string(asked.Header("content-type")),
-                                  .authorization = KeyForWorkers(asked, context.control_keys),
-                                  .timeout = std::chrono::seconds(600)};
+  router::SmallRequest request = {
+      .method = asked.method,
+      .target = asked.path,
+      .body = asked.body,
+      .content_type = std::string(asked.Header("content-type")),
+      .authorization = KeyForWorkers(asked, shard.gateway().options().kept_keys),
+      .timeout = std::chrono::seconds(600)};
   if (!asked.query.empty()) request.target += "?" + asked.query;
   const bool opens = asked.path == "/open_session";
   const bool adapters = asked.path.find("load_lora_adapter") != std::string::npos;
@@ -329,12 +330,12 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
   if (IsWorkerPath(path)) return HandleWorkers(*exchange, context);
   if (IsProfilePath(path)) {
     bool passed_on = false;
-    HandleGatewayProfile(&exchange, KeyForWorkers(request, context.control_keys), shard,
-                         &passed_on);
+    HandleGatewayProfile(&exchange, KeyForWorkers(request, shard.gateway().options().kept_keys),
+                         shard, &passed_on);
     if (!passed_on) return;
   }
   const Recipients recipients = RecipientsOf(path);
-  if (recipients == Recipients::kAll) return AskAll(std::move(exchange), context, shard);
+  if (recipients == Recipients::kAll) return AskAll(std::move(exchange), shard);
   if (recipients == Recipients::kItself) {
     return GatewayError(*exchange, 501, path + " concerns one server: send it to that server",
                         "not_implemented");

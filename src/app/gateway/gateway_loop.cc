@@ -64,8 +64,9 @@ void Reload(const RouteOptions& start, const std::vector<std::string>& words,
   if (!parsed.ok()) {
     return LogError("reload: {}; nothing was changed", MessageOf(parsed.status()));
   }
-  parsed->options.worker_key = start.worker_key;
-  parsed->options.started_workers = start.started_workers;
+  if (!start.started_workers.empty()) {
+    AddStarted(start.worker_key, start.started_workers, &parsed->options);
+  }
   const auto wanted = WorkersOf(parsed->options);
   const auto options = ServiceOptionsOf(parsed->options);
   if (!wanted.ok() || !options.ok()) return;  // ParseRouteOptions() has looked

@@ -37,8 +37,8 @@ Starts N workers on this machine and a gateway in front of them, and restarts wo
   --router-FLAG VALUE
       A flag of the gateway: portico route --help lists them.
   other flags
-      Passed to the workers unchanged. --api-key is also the key that clients send, unless
-      --router-api-key names another one for them.
+      Passed to the workers unchanged. --api-key (or PORTICO_API_KEY) is also the key that clients send,
+      unless --router-api-key or the file of --router-config names another one for them.
       For sglang each worker gets a --base-gpu-id of its own: that of the command line, plus --tp-size
       times --pp-size GPUs for each worker before it; for vllm CUDA_VISIBLE_DEVICES likewise. With
       sglang's --smg-grpc-mode (--grpc-mode) they take token ids, and each has two ports in a row. Its
@@ -61,6 +61,8 @@ int LaunchCommand(int argc, char** argv) {
   }
   auto options = ParseLaunchOptions(words);
   if (!options.ok()) return Fail(kLaunch, MessageOf(options.status()), kUsageError);
+  const Status key = TakeKeyVariable(&options->worker_key);  // as Portico's servers do
+  if (!key.ok()) return Fail(kLaunch, MessageOf(key), kUsageError);
   std::vector<WorkerCommand> commands;
   const bool tokens = WorkersTakeTokens(*options);
   const int ports = tokens ? 2 : 1;  // of a worker
@@ -82,12 +84,9 @@ int LaunchCommand(int argc, char** argv) {
   auto parsed = ParseRouteOptions(options->router, kPrefix);
   if (!parsed.ok()) return Fail(kLaunch, MessageOf(parsed.status()), kUsageError);
   RouteOptions& route = parsed->options;
-  for (const WorkerCommand& command : commands) route.started_workers.push_back(command.url);
-  route.worker_key = options->worker_key;
-  if (route.worker_key.empty() && StartsPortico(*options)) {
-    const Status key = TakeKeyVariable(&route.worker_key);  // as they do
-    if (!key.ok()) return Fail(kLaunch, MessageOf(key), kUsageError);
-  }
+  std::vector<std::string> urls;
+  for (const WorkerCommand& command : commands) urls.push_back(command.url);
+  AddStarted(options->worker_key, std::move(urls), &route);
   const auto level = ParseLogLevel(route.log_level);
   if (!level.ok()) return Fail(kLaunch, MessageOf(level.status()), kUsageError);
   InitLog(*level);

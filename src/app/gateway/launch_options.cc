@@ -184,8 +184,12 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
         options.model = value;
         continue;
       }
-      if (flag == "--api-key") {
+      if (Shortens(flag, "--api-key", "--api-k")) {
         PORTICO_RETURN_IF_ERROR(take());
+        if (value.empty()) {
+          return Error(StatusCode::kInvalidArgument,
+                       "--api-key is empty; leave it out to serve without a key");
+        }
         if (!router::IsHeaderKey(value)) {
           return Error(StatusCode::kInvalidArgument, "--api-key has other than printable ASCII");
         }
@@ -205,23 +209,12 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
   }
   PORTICO_RETURN_IF_ERROR(CheckPassedOn(options));
   PORTICO_RETURN_IF_ERROR(CheckPorts(options));
-  const bool gateway_has_key =
-      std::any_of(options.router.begin(), options.router.end(), [](const std::string& word) {
-        return word == "--router-api-key" || word.starts_with("--router-api-key=");
-      });
-  if (!options.worker_key.empty() && !gateway_has_key) {
-    options.router.push_back("--router-api-key=" + options.worker_key);
-  }
   return options;
 }
 
 bool WorkersTakeTokens(const LaunchOptions& options) {
   return options.engine == "sglang" && options.worker_command.empty() &&
          std::any_of(options.passed_on.begin(), options.passed_on.end(), IsGrpcModeFlag);
-}
-
-bool StartsPortico(const LaunchOptions& options) {
-  return options.worker_command.empty() && (options.engine == "llama" || options.engine == "mock");
 }
 
 WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
@@ -259,6 +252,10 @@ WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
       devices += fmt::format("{}{}", i == 0 ? "" : ",", first_gpu + i * step);
     }
     command.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices);
+    // It may have come from the environment, which other users of the machine cannot see.
+    if (!options.worker_key.empty()) {
+      command.environment.emplace_back("VLLM_API_KEY", options.worker_key);
+    }
   } else {
     words = {ThisProgram(), "serve",     "--engine", options.engine,
              "--host",      "127.0.0.1", "--port",   port_text};

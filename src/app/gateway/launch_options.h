@@ -21,7 +21,7 @@ struct LaunchOptions {
   std::string port = "30000";
   std::string model;
   std::string worker_command;
-  std::string worker_key;              // their --api-key; empty: it is not given
+  std::string worker_key;              // secret; --api-key; empty: it is not given
   std::vector<std::string> passed_on;  // to the workers
   std::vector<std::string> router;     // with their prefix
 };
@@ -33,9 +33,6 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
 // Whether the workers take token ids over gRPC at their port, and nothing over HTTP there: SGLang's --smg-grpc-mode
 // (--grpc-mode in older releases). Such a worker's port + 1 is that of its server of metrics.
 bool WorkersTakeTokens(const LaunchOptions& options);
-
-// Whether the workers are servers of this program, which read the environment as it does.
-bool StartsPortico(const LaunchOptions& options);
 
 // Of the worker of that rank, at a port. Its GPUs are no other's of this launch.
 WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port);

@@ -314,6 +314,7 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
   for (size_t at = 0; at < mine.size();) {
     PORTICO_RETURN_IF_ERROR(TakeFlag(mine, &at, prefix, &parsed.options));
   }
+  parsed.options.key_given = !parsed.options.api_key.empty();
   PORTICO_RETURN_IF_ERROR(TakeKeyVariable(&parsed.options.api_key));
   PORTICO_RETURN_IF_ERROR(ServiceOptionsOf(parsed.options).status());
   PORTICO_RETURN_IF_ERROR(WorkersOf(parsed.options).status());

@@ -161,8 +161,10 @@ struct RouteOptions {
 
   // Not of the table:
   std::string server_note;  // GatewayServiceOptions
+  bool key_given = false;   // api_key, by a flag or the file and not by the environment alone
   std::string worker_key;   // of the workers that launch starts; empty: the gateway's
   std::vector<std::string> started_workers;  // their URLs, among worker_urls
+  bool keeps_key = false;  // api_key is that of the started workers, and sent to no other
 };
 
 struct ParsedRouteOptions {
@@ -196,6 +198,10 @@ std::string RouteOptionsHelp();
 // A worker's role by its name, and the port of its bootstrap server: a number or "none".
 Status SetRole(const std::string& name, router::WorkerSpec* spec);
 Status SetBootstrapPort(const std::string& text, router::WorkerSpec* spec);
+
+// What launch adds to what flags and file say: the URLs of the workers that it starts, and their key, which may be empty. Where
+// neither flags nor file name a key of the clients, theirs is that one too, or the environment's, and then no other worker gets it.
+void AddStarted(std::string worker_key, std::vector<std::string> urls, RouteOptions* options);
 
 // All workers that are named, each once.
 StatusOr<std::vector<router::WorkerSpec>> WorkersOf(const RouteOptions& options);

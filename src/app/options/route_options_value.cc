@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "app/options/options_table.h"
 #include "app/options/route_options_table.h"
+#include "router/worker.h"
 
 namespace portico {
 namespace {
@@ -38,6 +39,11 @@ bool IsChoice(std::string_view choices, std::string_view text) {
 Status Set(const RouteOption& option, const std::string& text, std::string* value) {
   if (!option.choices.empty() && !IsChoice(option.choices, text)) {
     return BadValue(fmt::format("`{}` is not one of {}", text, option.choices));
+  }
+  if (option.name == "api-key") {
+    // An unset variable of a shell would open the gateway.
+    if (text.empty()) return BadValue("is empty; leave it out to serve without a key");
+    if (!router::IsHeaderKey(text)) return BadValue("has other than printable ASCII");
   }
   *value = text;
   return OkStatus();

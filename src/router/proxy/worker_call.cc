@@ -73,6 +73,7 @@ void WorkerCall::SendHttp(bool fresh) {
   request.head = MakeRequestHead({.request = *request_,
                                   .worker = worker_,
                                   .key = shard_.gateway().options().api_key,
+                                  .kept_keys = shard_.gateway().options().kept_keys,
                                   .request_id = request_id_,
                                   .has_body = body_ != nullptr,
                                   .body_bytes = BodyBytes()});
