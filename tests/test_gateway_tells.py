@@ -161,3 +161,15 @@ def test_the_log_says_that_a_worker_does_not_use_tls():
         gateway.kill()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
+
+
+def test_a_port_for_metrics_that_is_taken_is_told_with_its_flag():
+    """Only the address was named, which looked like the gateway's own."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-host", "127.0.0.1", "--prometheus-port", port)
+        try:
+            assert gateway.process.wait(60) == 1
+        finally:
+            gateway.kill()
+    assert f"--prometheus-port: cannot listen on 127.0.0.1:{port}" in gateway.output()

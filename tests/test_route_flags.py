@@ -1,6 +1,5 @@
 """The flags of `portico route`: what it takes, abbreviates and refuses."""
 import re
-import socket
 import subprocess
 
 import pytest
@@ -88,14 +87,6 @@ def test_log_levels_have_the_names_of_other_servers_too():
             # The last flag is wrong in any case: nothing starts.
             status, said = run(*command, f"--{prefix}log-level", level, "--port", "many")
             assert status == 2 and "log-level" not in said and "many" in said, said
-
-
-def test_a_port_for_metrics_that_is_taken_is_told_with_its_flag():
-    """Only the address was named, which looked like the gateway's own."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        status, said = run("route", "--host", "127.0.0.1", "--port", "0", "--prometheus-host", "127.0.0.1", "--prometheus-port", str(port))
-        assert status == 1 and f"--prometheus-port: cannot listen on 127.0.0.1:{port}" in said, said
 
 
 def test_a_list_without_a_value_is_refused():
