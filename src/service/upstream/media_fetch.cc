@@ -140,7 +140,7 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
           Refuse(fmt::format("is not {} according to its content-type", PhraseOf(rules_.kind))));
     }
     if (head.length > static_cast<int64_t>(rules_.max_bytes)) return Finish(TooLarge(rules_));
-    if (head.length > 0 && !bytes_.Reserve(static_cast<size_t>(head.length))) Finish(Full());
+    if (head.length > 0) bytes_.Expect(static_cast<size_t>(head.length));
   }
 
   void Follow(const std::string& location) {
@@ -215,7 +215,7 @@ StatusOr<MediaFetch::Bytes> ReadBelow(const MediaRules& rules, const std::string
   if (!IsBelow(opened, folder) || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) return no_file;
   if (about.st_size > static_cast<off_t>(rules.max_bytes)) return TooLarge(rules);
   HeldBytes bytes(held_bytes, MediaFetch::kMostHeldBytes);
-  if (!bytes.Reserve(static_cast<size_t>(about.st_size))) return Full();
+  bytes.Expect(static_cast<size_t>(about.st_size));
   std::vector<char> block(size_t{1} << 20);
   while (bytes.size() < rules.max_bytes) {
     const ssize_t more =
