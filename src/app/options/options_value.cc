@@ -9,11 +9,12 @@
 #include "app/options/options_table.h"
 #include "app/options/parser_names.h"
 #include "engine/mock/mock_faults.h"
+#include "message/request_media.h"
 
 namespace portico {
 namespace {
 
-constexpr int64_t kMostMediaOfKind = 1024;
+constexpr auto kMostMediaOfKind = static_cast<int64_t>(kMaxMediaOfKind);
 
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
 
@@ -239,7 +240,7 @@ Status CheckOptions(const ServeOptions& options) {
       return Bad("--limit-mm-data-per-request: is not a JSON object");
     }
     for (const auto& [kind, most] : limits->as_object()) {
-      if (kind != "image" && kind != "video" && kind != "audio") {
+      if (!FindMediaKind(kind, &MediaWords::name)) {
         return Bad(fmt::format(
             "--limit-mm-data-per-request: {:.64} is none of image, video and audio", kind));
       }

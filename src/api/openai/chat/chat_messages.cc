@@ -11,9 +11,8 @@ namespace {
 
 constexpr std::string_view kRoles[] = {"system",   "user",      "assistant",      "tool",
                                        "function", "developer", "latest_reminder"};
-constexpr std::string_view kMediaParts[] = {"image_url",   "video_url", "audio_url",
-                                            "image",       "video",     "audio",
-                                            "input_audio", "file",      "input_image"};
+// Of media, beside those named by a kind.
+constexpr std::string_view kOtherMediaParts[] = {"input_audio", "file", "input_image"};
 
 template <typename List>
 bool IsOneOf(std::string_view text, const List& list) {
@@ -53,14 +52,6 @@ const Json* ThinkingText(const Json& part) {
   return nullptr;
 }
 
-struct MediaPart {
-  std::string_view type;
-  MediaKind kind;
-};
-constexpr MediaPart kTakenParts[] = {{"image_url", MediaKind::kImage},
-                                     {"video_url", MediaKind::kVideo},
-                                     {"audio_url", MediaKind::kAudio}};
-
 Status LeaveMark(MediaItem item, Json* part, std::vector<MediaItem>* media) {
   if (media->size() == kMediaKinds * kMaxMediaOfKind) {
     return Wrong(item.place, fmt::format("is one of more than {} media", media->size()));
@@ -71,13 +62,14 @@ Status LeaveMark(MediaItem item, Json* part, std::vector<MediaItem>* media) {
 }
 
 // {"image_url": {"url": …, "detail": …}}, or the URL without the object around it. Likewise the other kinds, without detail.
-Status TakeMedium(const MediaPart& taken, Json* part, const std::string& place,
+Status TakeMedium(MediaKind kind, Json* part, const std::string& place,
                   std::vector<MediaItem>* media) {
+  const std::string_view type = WordsOf(kind).part;
   MediaItem item;
-  item.kind = taken.kind;
+  item.kind = kind;
   item.field = "messages";
-  item.place = fmt::format("{}.{}", place, taken.type);
-  const Json* value = part->Find(taken.type);
+  item.place = fmt::format("{}.{}", place, type);
+  const Json* value = part->Find(type);
   if (value != nullptr && value->is_string()) {
     item.url = value->as_string();
   } else if (value != nullptr && value->is_object()) {
@@ -140,13 +132,12 @@ Status NormalizePart(Json* part, bool assistant, const std::string& place, std::
     *part = Json();
     return OkStatus();
   }
+  const auto kind = FindMediaKind(name, &MediaWords::part);
   if (media != nullptr) {
     if (name == "input_audio") return TakeInputAudio(part, place, media);
-    for (const MediaPart& taken : kTakenParts) {
-      if (name == taken.type) return TakeMedium(taken, part, place, media);
-    }
+    if (kind) return TakeMedium(*kind, part, place, media);
   }
-  if (IsOneOf(name, kMediaParts)) {
+  if (kind || FindMediaKind(name, &MediaWords::name) || IsOneOf(name, kOtherMediaParts)) {
     return Wrong(
         place,
         fmt::format("is of type {}, but this model takes text only{}", name,
