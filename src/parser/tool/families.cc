@@ -243,14 +243,17 @@ void AddTaggedFamilies(Registry* r) {
   r->Tagged({"gigachat35"}, dsml("｜GCML｜", "tool_calls", ""));
   r->Tagged({"minimax-m2", "minimax_m2"}, {.starts = {"<minimax:tool_call>"},
                                            .ends = {"</minimax:tool_call>"},
+                                           .bare_calls = true,
                                            .trim_newline = true,
                                            .entities = true});
   r->Tagged({"dots"}, {.starts = {"<dots_function_call>"},
                        .ends = {"</dots_function_call>"},
+                       .bare_calls = true,
                        .trim = true,
                        .json_body = true});
   r->Tagged({"step3"}, {.starts = {"<｜tool_calls_begin｜>", "<｜tool_call_begin｜>"},
                         .ends = {"<｜tool_calls_end｜>"},
+                        .bare_calls = true,
                         .noise = {"<｜tool_call_begin｜>", "function<｜tool_sep｜>", "function",
                                   "<｜tool_sep｜>", "<｜tool_call_end｜>"},
                         .call = "<steptml:invoke",
@@ -265,6 +268,7 @@ void AddTaggedFamilies(Registry* r) {
                            .cdata = true});
   r->Tagged({"kimi_k3"}, {.starts = {"<|open|>tools<|sep|>"},
                           .ends = {"<|close|>tools<|sep|>"},
+                          .bare_calls = true,
                           .call = "<|open|>call",
                           .call_end = "<|close|>call<|sep|>",
                           .parameter = "<|open|>argument",
