@@ -94,10 +94,12 @@ struct Registry {
 };
 
 void AddJsonFamilies(Registry* r) {
-  const JsonFamily hermes = {.starts = {"<tool_call>"}, .ends = {"</tool_call>"}, .fence = true};
-  r->Json({"hermes", "qwen", "qwen25", "qwen3_json"}, hermes);
+  JsonFamily hermes = {.starts = {"<tool_call>"}, .ends = {"</tool_call>"}, .fence = true};
+  r->Json({"hermes", "qwen3_json"}, hermes);
   r->Json({"trinity"}, hermes).inside_reasoning = true;
   r->Json({"granite4"}, hermes);
+  hermes.needs_end = true;  // as SGLang's qwen25 and smg's qwen, unlike SGLang's and vLLM's hermes
+  r->Json({"qwen", "qwen25"}, hermes);
   r->Json({"longcat"}, {.starts = {"<longcat_tool_call>"}, .ends = {"</longcat_tool_call>"}});
   r->Json({"ernie45"}, {.starts = {"<tool_call>"},
                         .ends = {"</tool_call>"},
