@@ -11,6 +11,7 @@
 #include "api/common/error_body.h"
 #include "api/refusal_log.h"
 #include "api/route_table.h"
+#include "message/request_media.h"
 
 namespace portico::api {
 namespace {
@@ -103,6 +104,10 @@ net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContex
   }
   if (status.code() == StatusCode::kUnauthenticated) {
     response.headers.emplace_back("www-authenticate", "Bearer");
+  }
+  if (response.status >= 500) {
+    std::string reason = ReasonOf(status);
+    if (!reason.empty()) response.headers.emplace_back(kFailureHeader, std::move(reason));
   }
   if (api.log_requests) LogAnswer(api, request, response, status);
   const auto* route = static_cast<const Route*>(request.route);

@@ -33,6 +33,7 @@ inline constexpr MediaWords kMediaWords[kMediaKinds] = {
 constexpr const MediaWords& WordsOf(MediaKind kind) {
   return kMediaWords[static_cast<size_t>(kind)];
 }
+constexpr std::string_view NameOf(MediaKind kind) { return WordsOf(kind).name; }
 
 // The kind that has this word: FindMediaKind("image_url", &MediaWords::part).
 constexpr std::optional<MediaKind> FindMediaKind(std::string_view word,
@@ -48,6 +49,8 @@ inline constexpr size_t kMaxMediaOfKind = 1024;
 
 // ReasonOf() an error that concerns what reads media alone: it says nothing of the engine, which takes text as before.
 inline constexpr std::string_view kMediaFailed = "media_failed";
+// The header of an HTTP answer of 5xx with ReasonOf() its error: a gateway reads it before the body comes, whatever form that has.
+inline constexpr std::string_view kFailureHeader = "x-portico-failure";
 
 struct MediaItem {
   MediaKind kind = MediaKind::kImage;

@@ -294,6 +294,7 @@ void ProxyCall::ForgetAnswer() {
   response_ = {};
   frames_ = {};
   failed_status_ = 0;
+  of_media_ = false;
   answer_bytes_ = 0;
 }
 
