@@ -49,7 +49,9 @@ def test_controls_go_to_all_workers(pair):
 
 def test_unknown_paths_below_v1_are_the_workers_to_judge_and_others_are_not_found(pair):
     assert requests.get(pair.url + "/v1/nothing", timeout=60).status_code == 404
-    assert requests.get(pair.url + "/nothing", timeout=60).json()["error"]["message"].startswith("Unknown path")
+    assert requests.get(pair.url + "/nothing", timeout=60).json()["error"]["message"] == "unknown path: GET /nothing"
+    slip = requests.post(pair.url + "/chat/completions", json={}, timeout=60).json()["error"]["message"]
+    assert "; did you mean /v1/chat/completions?" in slip
 
 
 def test_workers_can_be_added_drained_and_removed(pair):
@@ -135,7 +137,8 @@ def test_the_limit_of_requests_is_exact_and_the_queue_bounded():
             wait_until(lambda: len(worker.requests) == 2 and gateway.metric("portico_gateway_queued") == 1, gateway.output)
             for refused in (post(), post()):
                 assert refused.status_code == 429 and "retry-after" in refused.headers
-            wait_until(lambda: '"error":"queue_full"' in gateway.output(), gateway.output)
+            wait_until(lambda: gateway.output().count('"error":"queue_full"') == 2, gateway.output)
+            assert gateway.output().count(f'"status":429,"bytes":{len(refused.content)},') == 2  # it was 0
             assert len(worker.requests) == 2
         finally:
             hold.set()

@@ -42,12 +42,12 @@ StatusOr<std::string> CheckControl(const net::HttpRequest& request,
     if (shown && (who == nullptr || !who->admin)) who = &key;
   }
   if (who == nullptr) {
-    return Error(StatusCode::kUnauthenticated, "This needs a key of --control-plane-api-keys.", {},
+    return Error(StatusCode::kUnauthenticated, "this needs a key of --control-plane-api-keys", {},
                  "invalid_api_key");
   }
   const bool gets = request.method == "GET" || request.method == "HEAD";
   if (!who->admin && !(gets && GetOnlyReads(request.path))) {
-    return Error(StatusCode::kPermissionDenied, "This needs a key whose role is admin.");
+    return Error(StatusCode::kPermissionDenied, "this needs a key whose role is admin");
   }
   return who->id;
 }

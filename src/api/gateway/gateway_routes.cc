@@ -15,6 +15,7 @@
 #include "api/gateway/worker_paths.h"
 #include "api/gateway/worker_routes.h"
 #include "api/route_table.h"
+#include "api/unknown_path.h"
 #include "base/log.h"
 #include "router/fleet/model_cards.h"
 #include "router/proxy/error_body.h"
@@ -280,11 +281,11 @@ Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& cont
   PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context) : CheckApiKey(head, context.api_key));
   if (NamesCode(head) && context.control_keys.empty()) {
     return Error(StatusCode::kPermissionDenied,
-                 "This needs --control-plane-api-keys: its body can name code.");
+                 "this needs --control-plane-api-keys: its body can name code");
   }
-  if (head.late) return Error(StatusCode::kUnavailable, "The gateway is draining.");
+  if (head.late) return Error(StatusCode::kUnavailable, "the gateway is draining");
   if (PassesOn(path) && router::HasDotSegment(path)) {
-    return InvalidArgument("", "The path must not have segments of dots.");
+    return InvalidArgument("", "the path must not have segments of dots");
   }
   return CheckPage(head, context.cors_origins);
 }
@@ -350,7 +351,13 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
   }
   if (IsProbe(path)) return GatewayError(*exchange, 405, "use GET");
   if (PassesOn(path)) return router::ProxyCall::Start(shard, std::move(exchange));
-  GatewayError(*exchange, 404, "Unknown path: " + request.method + " " + path);
+  // Workers have these; a base URL that lacks /v1 is a common slip.
+  const auto has = [](std::string_view known) {
+    return known == "/v1/chat/completions" || known == "/v1/completions" ||
+           known == "/v1/embeddings" || known == "/v1/responses" || known == "/v1/messages" ||
+           known == "/v1/models";
+  };
+  GatewayError(*exchange, 404, UnknownPath(request.method, path, has));
 }
 
 }  // namespace portico::api

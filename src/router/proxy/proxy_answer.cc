@@ -118,7 +118,7 @@ bool ProxyCall::OnPrefillStatus(int status) {
   // An answer that the decode worker gives has the prefill behind it.
   if (status < 400 || answer_bytes_ > 0 || mode_ == Mode::kWhole) return false;
   if (streaming_) {  // of comments
-    CutStream("The prefill worker has failed the request.", "worker_failed");
+    CutStream("the prefill worker has failed the request", "worker_failed");
     return false;
   }
   call_ = std::move(prefill_);
@@ -209,7 +209,7 @@ void ProxyCall::OnBody(WorkerCall& call, std::string_view bytes) {
       if (hides_ && response_.body.size() > kMaxFailure) {
         call.End(IsFault(status_) ? Verdict::kBad : Verdict::kNothing);
         return Refuse(status_,
-                      "The worker has failed; what it says of it is too long to be passed on.",
+                      "the worker has failed; what it says of it is too long to be passed on",
                       "worker_failed", false);
       }
       if (response_.body.size() > kMaxKept) {
@@ -242,7 +242,7 @@ void ProxyCall::HideFailure() {
                 [](const auto& header) { return header.first == "content-encoding"; });
   response_.content_type = "application/json";
   response_.body = GatewayErrorBody(
-      status_, "The worker has failed; what it says of it is encoded and is not passed on.",
+      status_, "the worker has failed; what it says of it is encoded and is not passed on",
       "worker_failed");
 }
 
@@ -332,13 +332,13 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   }
   if (LeaveToOther(call)) return;
   if (streaming_) {
-    return CutStream("The worker was lost in the middle of the answer.", "worker_lost");
+    return CutStream("the worker was lost in the middle of the answer", "worker_lost");
   }
   if (Recover(worker, unreached)) return;
   if (malformed) {
-    return Refuse(502, "The worker's answer breaks the protocol.", "bad_gateway", false);
+    return Refuse(502, "the worker's answer breaks the protocol", "bad_gateway", false);
   }
-  Refuse(503, "The connection to the worker was lost.", "worker_lost", true);
+  Refuse(503, "the connection to the worker was lost", "worker_lost", true);
 }
 
 void ProxyCall::OnWorkerStalled(uint64_t number) {
@@ -356,10 +356,10 @@ void ProxyCall::OnWorkerStalled(uint64_t number) {
     }
     if (LeaveToOther(**held)) return;
     if (streaming_) {
-      return CutStream("The worker has stalled in the middle of the answer.", "worker_stalled");
+      return CutStream("the worker has stalled in the middle of the answer", "worker_stalled");
     }
     if (Recover(worker)) return;
-    return Refuse(504, "The worker does not answer.", "worker_stalled", true);
+    return Refuse(504, "the worker does not answer", "worker_stalled", true);
   }
 }
 
