@@ -177,6 +177,12 @@ def test_other_models_are_told(omni):
     assert "leave `model` out, or start the server with --accept-any-model" in answer.json()["error"]["message"]
 
 
+@needs_speech
+def test_the_log_says_what_the_pipeline_does(omni):
+    """It said nothing of speech."""
+    assert "info pipeline `demo-omni`: speech (slt, " in omni.output()
+
+
 NOISE = base64.b64encode(b"this is no sound").decode()
 
 
