@@ -11,6 +11,8 @@ import requests
 from conftest import BINARY, free_port, wait_until
 from gateway_fleet import Process
 
+OUT = r" is unhealthy: "  # whichever part of the gateway marks it first
+
 
 def test_launch_starts_workers_restarts_them_and_ends_them():
     launch = Process("launch", "--engine", "mock", "--dp-size", "2", "--router-prometheus-port", "0",
@@ -29,7 +31,7 @@ def test_launch_starts_workers_restarts_them_and_ends_them():
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: "it starts again" in launch.output(), launch.output)
         # Without requests it counted as healthy until its next probe, a minute later.
-        assert " is out" in launch.output()
+        assert re.search(OUT, launch.output())
         wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
         urls = [worker["url"] for worker in workers()]
         assert launch.end() == 0, launch.output()
@@ -38,6 +40,30 @@ def test_launch_starts_workers_restarts_them_and_ends_them():
     for url in urls:
         with pytest.raises(requests.ConnectionError):
             requests.get(url + "/health", timeout=60)
+
+
+def test_without_probes_a_worker_that_has_ended_is_down_until_its_process_runs_again():
+    """It counted as healthy a moment after its end."""
+    launch = Process("launch", "--engine", "mock", "--dp-size", "2", "--router-prometheus-port", "0", "--router-disable-health-check",
+                     "--router-dp-worker-base-port", str(free_port()))
+
+    def healthy():
+        return [worker["is_healthy"] for worker in requests.get(launch.url + "/workers", timeout=60).json()["workers"]]
+
+    def after_its_end():
+        after = re.split(OUT, launch.output(), maxsplit=1)[1:]
+        return re.findall(r"worker 0 \(w1\) on port \d+ (started)|worker w1 \S+ is (healthy)", "".join(after))
+
+    try:
+        launch.wait_ready("/readiness")
+        wait_until(lambda: healthy() == [True, True] and "worker 0 (w1) on port" in launch.output(), launch.output)
+        os.kill(int(re.search(r"worker 0 \(w1\) on port \d+ started: process (\d+)", launch.output())[1]), signal.SIGKILL)
+        wait_until(lambda: ("", "healthy") in after_its_end(), launch.output)
+        assert after_its_end()[0] == ("started", ""), launch.output()
+        wait_until(lambda: healthy() == [True, True], launch.output)
+        assert launch.end() == 0, launch.output()
+    finally:
+        launch.kill()
 
 
 @pytest.mark.parametrize("flags,words", [

@@ -281,6 +281,12 @@ void Gateway::NoteLost(Worker& worker, bool reached) {
   }
 }
 
+void Gateway::NoteProcess(Worker& worker, bool runs) {
+  if (!worker.SetEnded(!runs) || runs) return;
+  // One that has not been up is not lost: it is no cause for a warning.
+  if (worker.health() != Health::kUnknown) NoteLost(worker, false);
+}
+
 KvWish Gateway::NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset) {
   if (batch != nullptr && !batch->events.empty()) metrics_.kv_event_batches.Add();
   if (reset) metrics_.kv_event_resets.Add();

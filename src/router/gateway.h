@@ -88,6 +88,9 @@ class Gateway {
   // A connection to the worker failed or was lost: it is out until a probe is answered, and so are
   // the other ranks of its server. `reached`: it may have seen a request on it.
   void NoteLost(Worker& worker, bool reached);
+  // Of a worker whose process this program starts: whether it runs. One that does not is out; once it does again, probes
+  // tell when it is up, and where there are none it counts as healthy. Any thread.
+  void NoteProcess(Worker& worker, bool runs);
   // An answer of the worker breaks its protocol: counted, and the first one is logged. Any thread.
   void NoteMalformed(Worker& worker, std::string_view why);
   // Workers have been told to serve other models (adapters): they are asked what they serve. Any thread.

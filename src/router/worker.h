@@ -251,6 +251,10 @@ class Worker {
   Health health() const { return health_.load(std::memory_order_relaxed); }
   // True if that changed it.
   bool SetHealth(Health health) { return health_.exchange(health) != health; }
+  // Who starts its process has seen it end, and has not started it again: it is down, whatever else is thought of it.
+  bool ended() const { return ended_.load(std::memory_order_relaxed); }
+  // True if that changed it.
+  bool SetEnded(bool ended) { return ended_.exchange(ended) != ended; }
   bool draining() const { return draining_.load(std::memory_order_relaxed); }
   void SetDraining(bool draining) { draining_.store(draining, std::memory_order_relaxed); }
   Breaker& breaker() { return breaker_; }
@@ -364,6 +368,7 @@ class Worker {
   Breaker breaker_;
   std::atomic<Protocol> protocol_;
   std::atomic<Health> health_{Health::kUnknown};
+  std::atomic<bool> ended_{false};
   std::atomic<bool> draining_{false};
   std::atomic<bool> paused_{false};  // written under mutex_
   std::atomic<uint8_t> asleep_{0};

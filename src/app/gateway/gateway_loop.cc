@@ -115,8 +115,16 @@ void SayProgress(GatewayService& service, bool discovers, TimePoint started, Tim
 void NoteEnded(const std::string& url, router::Gateway& gateway) {
   const router::WorkerSetPtr set = gateway.workers().set();
   for (const router::WorkerPtr& worker : set->workers()) {
-    const bool was_up = worker->health() != router::Health::kUnknown;
-    if (was_up && router::ServerUrl(worker->spec()) == url) gateway.NoteLost(*worker, false);
+    if (router::ServerUrl(worker->spec()) == url) gateway.NoteProcess(*worker, false);
+  }
+}
+
+// Workers may be others than at the last time: a reload and the ranks of a server make new ones.
+void NoteProcesses(const WorkerProcesses& processes, router::Gateway& gateway) {
+  const router::WorkerSetPtr set = gateway.workers().set();
+  for (const router::WorkerPtr& worker : set->workers()) {
+    const auto runs = processes.Runs(router::ServerUrl(worker->spec()));
+    if (runs.has_value()) gateway.NoteProcess(*worker, *runs);
   }
 }
 
@@ -160,6 +168,7 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
     if (processes != nullptr) {
       PORTICO_RETURN_IF_ERROR(
           processes->Tick([&](const std::string& url) { NoteEnded(url, (*service)->gateway()); }));
+      NoteProcesses(*processes, (*service)->gateway());
     }
     if (!ready) ready = SayReady(options, **service);
     if (!ready) SayProgress(**service, discovers, started, &progress);

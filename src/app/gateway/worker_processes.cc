@@ -163,6 +163,13 @@ Status WorkerProcesses::Tick(absl::FunctionRef<void(const std::string& url)> on_
   return OkStatus();
 }
 
+std::optional<bool> WorkerProcesses::Runs(std::string_view url) const {
+  for (const Worker& worker : workers_) {
+    if (worker.command.url == url) return worker.pid > 0;
+  }
+  return std::nullopt;
+}
+
 void WorkerProcesses::Stop(Duration patience) {
   const auto running = [this] {
     bool any = false;

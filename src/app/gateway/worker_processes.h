@@ -5,7 +5,9 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -39,6 +41,8 @@ class WorkerProcesses {
   // INVALID_ARGUMENT, if its first end says that its command line is wrong.
   // `on_end` gets the URL of each whose process has ended.
   Status Tick(absl::FunctionRef<void(const std::string& url)> on_end);
+  // Whether the worker of that URL runs, as the last Tick() has seen it; none: it is not one of these.
+  std::optional<bool> Runs(std::string_view url) const;
   // SIGTERM to all, SIGKILL after `patience`.
   void Stop(Duration patience);
 

@@ -286,7 +286,8 @@ constexpr RouteOption kRequestsTable[] = {
     {.group = "Health checks",
      .name = "disable-health-check",
      .member = &RouteOptions::disable_health_check,
-     .help = "Disables probes: every worker counts as healthy."},
+     .help = "Disables probes: every worker counts as healthy; one that portico launch starts does "
+             "while its process runs."},
     {.group = "Health checks",
      .name = "load-monitor-interval",
      .member = &RouteOptions::load_monitor_interval,

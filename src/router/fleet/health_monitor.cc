@@ -71,7 +71,7 @@ void HealthMonitor::ProbeNow(uint64_t number) {
   if (found == watches_.end()) return Tick();
   Watch& watch = *found->second;
   watch.next_probe = Clock::now();
-  if (options_.health.enabled && !Probing(watch)) Probe(watch);
+  if (options_.health.enabled && !watch.worker->ended() && !Probing(watch)) Probe(watch);
 }
 
 void HealthMonitor::Tick() {
@@ -106,6 +106,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   Worker& worker = *watch.worker;
   const bool takes_tokens = worker.protocol() == Protocol::kGrpc;
   if (takes_tokens && tokens_ == nullptr) return;
+  if (worker.ended()) return OnEnded(watch);
   // What is not known yet of a worker only probes find out.
   if (!options_.health.enabled &&
       (worker.protocol() == Protocol::kHttp || worker.health() == Health::kHealthy)) {
@@ -308,6 +309,14 @@ void HealthMonitor::OnBadProbe(Watch& watch, const std::string& why, bool gone) 
     return;
   }
   Change(watch, Health::kUnhealthy, why);
+}
+
+void HealthMonitor::OnEnded(Watch& watch) {
+  watch.next_probe = {};  // as soon as it runs again
+  watch.probe.reset();    // what it answered is of before
+  if (!watch.was_down || watch.worker->health() != Health::kUnhealthy) {
+    OnBadProbe(watch, "its process has ended", true);
+  }
 }
 
 void HealthMonitor::Change(Watch& watch, Health health, const std::string& why) {

@@ -173,6 +173,8 @@ class HealthMonitor {
   void OnPause(Watch& watch, const PauseDoubt& doubt, PauseAnswer answer);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
+  // Its process does not run.
+  void OnEnded(Watch& watch);
   void AskFacts(Watch& watch);
   bool WantsRanks(const Watch& watch) const;
   void AskRanks(Watch& watch);
