@@ -291,7 +291,7 @@ def test_hosts_refuse_what_their_file_does_not_say(start, host, tmp_path):
     for words, why in (((file,), "--listen: needs an address"), ((file, "--listen", "here"), "is not an address and port"),
                        ((file, "--listen", "127.0.0.1:0", "--stage", "nobody"), "has no such stage"),
                        ((file, "--listen", "127.0.0.1:0", "--stage", "encode"), "runs in the server's own process"),
-                       ((file, "--listen", "127.0.0.1:0", "--frobnicate"), "there is no such flag"),
+                       ((file, "--listen", "127.0.0.1:0", "--frobnicate"), "unknown flag --frobnicate"),
                        ((file, "--listen", "127.0.0.1:0", "--ssl-keyfile", "x"), "both or none")):
         refused = command("stage", *words)
         assert refused.returncode == 2 and why in refused.stderr, refused.stderr
