@@ -232,7 +232,7 @@ StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(
     return MakeRemoteModel(options, id, std::move(engine), path, &like->model());
   }
   if (!path.empty()) return MakeRemoteModel(options, id, std::move(engine), path, nullptr);
-  PORTICO_ASSIGN_OR_RETURN(const TempFolder folder, UnpackTokenizer(archive));
+  PORTICO_ASSIGN_OR_RETURN(const OwnFolder folder, UnpackTokenizer(archive));
   return MakeRemoteModel(options, id, std::move(engine), folder.path(), nullptr);
 }
 
