@@ -323,7 +323,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
                                                               : AttemptFailure::kLost);
   const bool unreached = failure == net::CallFailure::kConnect;
   LogDebug("worker {}: {}", worker.url(), why);
-  malformed ? gateway_.NoteMalformed(worker, why) : gateway_.NoteLost(worker, !unreached);
+  malformed ? gateway_.NoteMalformed(worker, why) : gateway_.NoteLost(worker, !unreached, why);
   tried_.push_back(worker.number());
   call.End(Verdict::kBad);
   if (&call == prefill_.get() && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
