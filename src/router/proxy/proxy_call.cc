@@ -328,13 +328,13 @@ bool ProxyCall::IsOn(uint64_t worker) const {
 }
 
 void ProxyCall::Refuse(int status, std::string_view message, std::string_view code,
-                       bool retry_after) {
+                       bool retry_after, std::string_view field) {
   error_ = code;
   net::HttpResponse response;
   response.status = status;
   if (retry_after) response.headers.emplace_back("retry-after", "1");
   response.headers.emplace_back("x-request-id", request_id_);
-  response.body = GatewayErrorBody(status, message, code);
+  response.body = GatewayErrorBody(status, message, code, field);
   answer_bytes_ = response.body.size();
   exchange_->Respond(std::move(response));
   Finish(status);

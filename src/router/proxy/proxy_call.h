@@ -147,7 +147,9 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void CheckBacklog();
   void KeepAlive();
   void CutStream(std::string_view message, std::string_view code);
-  void Refuse(int status, std::string_view message, std::string_view code, bool retry_after);
+  // `field`: of the request, the one at fault; empty: none is.
+  void Refuse(int status, std::string_view message, std::string_view code, bool retry_after,
+              std::string_view field = {});
   void OnClientGone();
   void OnDeadline();
   // Gives back all that is held of others.

@@ -193,7 +193,7 @@ bool ProxyCall::FindGroups() {
   Refuse(404,
          fmt::format("The model `{}` does not exist; this gateway has: {}", facts_.model,
                      NamesOf(*set_)),
-         "model_not_found", false);
+         "model_not_found", false, "model");
   return false;
 }
 
