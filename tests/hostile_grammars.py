@@ -18,6 +18,14 @@ def branching(depth):
             "properties": {f"{c}{i}": {"type": "integer"} for i in range(depth) for c in "ab"}}
 
 
+def overlapping(rules):
+    """Rules of which each may begin and end behind each letter: a mask has to do with all of them at each."""
+    numbers = range(rules)
+    return "\n".join([f"root ::= ({' | '.join(f'a{i}' for i in numbers)})* \".\""]
+                     + [f'a{i} ::= b{i} | [a-z] a{i} "{i}"' for i in numbers]
+                     + [f'b{i} ::= [a-z ] [a-z ]? [a-z]? | "#{i};"' for i in numbers])
+
+
 HOSTILE = [
     named(nested(100, {"type": "integer"})),
     named({"enum": [f"{'x' * 100}{i}" for i in range(4000)]}),
@@ -40,6 +48,7 @@ HOSTILE = [
     {"structural_tag": {"type": "structural_tag", "format": json.loads(
         '{"type":"sequence","elements":[' * 60 + '{"type":"any_text"}' + "]}" * 60)}},
     {"guided_choice": ["y" * 1000 + str(i) for i in range(500)]},
+    {"ebnf": overlapping(100)},
 ]
 
 

@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from conftest import BRIEF, WAIT_SECONDS, wait_until
-from hostile_grammars import HOSTILE, named, variant
+from hostile_grammars import HOSTILE, named, overlapping, variant
 
 
 def ask(server, timeout=WAIT_SECONDS, **fields):
@@ -125,6 +125,18 @@ def test_a_grammar_that_is_slow_to_apply_ends_its_own_answer_alone(demo, ebnf):
         answer = slow.result()
     assert answer.status_code == 200 or answer.json()["error"] == {
         "message": "ebnf: it takes too long to apply", "type": "invalid_request_error", "param": "ebnf", "code": None}
+
+
+def test_a_single_mask_that_takes_too_long_ends_its_own_answer_alone(demo):
+    # One mask of this grammar took 8 s, and what it took was looked at behind it only.
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(requests.post, demo.url + "/generate", timeout=WAIT_SECONDS, json={
+            "text": "one", "sampling_params": {"ebnf": overlapping(400), "max_new_tokens": 6}})
+        assert ask(demo).status_code == 200
+        answer = slow.result()
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["message"] == "ebnf: it takes too long to apply"
+    demo.settle()
 
 
 def test_an_answer_that_ends_at_once_is_an_answer(demo):
