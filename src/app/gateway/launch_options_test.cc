@@ -140,6 +140,59 @@ TEST(LaunchOptionsTest, VllmIsShownItsGpusAlone) {
   EXPECT_EQ(command.environment[0].second, "3,4");
 }
 
+TEST(LaunchOptionsTest, AWordThatNoFlagTakesIsVllmsModel) {
+  // vLLM got an empty one, and this word at the end.
+  for (const auto& words :
+       {std::vector<std::string>{"--engine", "vllm", "org/m", "--max-model-len", "4096"},
+        std::vector<std::string>{"org/m", "--dp", "2", "--engine=vllm", "--max-model-len", "4096"},
+        std::vector<std::string>{"--engine", "vllm", "--dp", "2", "org/m", "--max-model-len",
+                                 "4096"}}) {
+    const auto options = ParseLaunchOptions(words);
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(CheckModelNamed(*options), OkStatus());
+    EXPECT_THAT(LaunchedWorker(*options, 0, 31000).words,
+                ElementsAre("vllm", "serve", "org/m", "--host", "127.0.0.1", "--port", "31000",
+                            "--max-model-len", "4096"));
+  }
+  EXPECT_FALSE(ParseLaunchOptions({"--engine", "vllm", "a", "--model", "b"}).ok());
+  EXPECT_FALSE(ParseLaunchOptions({"--engine", "sglang", "a"}).ok());
+  EXPECT_FALSE(ParseLaunchOptions({"a"}).ok());
+}
+
+TEST(LaunchOptionsTest, EnginesWithoutAModelOfTheirOwnNeedOne) {
+  // They were started without one, again and again.
+  const auto named = [](const std::vector<std::string>& words) {
+    return std::string(MessageOf(CheckModelNamed(*ParseLaunchOptions(words))));
+  };
+  EXPECT_EQ(named({"--engine", "sglang", "--tp", "2"}), "--engine sglang needs --model-path MODEL");
+  EXPECT_EQ(named({"--engine", "vllm"}), "--engine vllm needs --model-path MODEL");
+  EXPECT_EQ(named({"--engine", "sglang", "--model-p", "m"}), "");
+  EXPECT_EQ(named({"--engine", "vllm", "--model=m"}), "");
+  EXPECT_EQ(named({"--engine", "vllm", "--worker-command", "run"}), "");
+  EXPECT_EQ(named({"--engine", "mock"}), "");
+  // The file may name it.
+  EXPECT_EQ(named({"--engine", "vllm", "--config", "c.yaml"}), "");
+  EXPECT_THAT(
+      LaunchedWorker(*ParseLaunchOptions({"--engine", "vllm", "--config", "c.yaml"}), 0, 1).words,
+      ElementsAre("vllm", "serve", "--host", "127.0.0.1", "--port", "1", "--config", "c.yaml"));
+}
+
+TEST(LaunchOptionsTest, SglangsPythonCanBeAnother) {
+  const auto options =
+      ParseLaunchOptions({"--engine", "sglang", "--sglang-python", "/opt/python", "--model", "m"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(LaunchedWorker(*options, 0, 31000).words[0], "/opt/python");
+  EXPECT_THAT(options->passed_on, IsEmpty());
+}
+
+TEST(LaunchOptionsTest, ACommandOfTheUsersGetsItsModel) {
+  // It was dropped without a word.
+  const auto options = ParseLaunchOptions({"--worker-command", "run {port}", "--model", "m"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_THAT(LaunchedWorker(*options, 0, 31000).words,
+              ElementsAre("run", "31000", "--model", "m"));
+}
+
 TEST(LaunchOptionsTest, ACommandOfTheUsersGetsItsFlagsAsTheyAre) {
   const auto options = ParseLaunchOptions(
       {"--worker-command", "run {port} {rank}", "--base-gpu-id", "1", "--tp", "2"});
