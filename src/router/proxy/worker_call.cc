@@ -39,7 +39,7 @@ Status WorkerCall::Send(const net::HttpRequest& request, std::shared_ptr<const s
   rest_ = rest;
   request_id_ = std::move(request_id);
   if (worker_.protocol() == Protocol::kGrpc) {
-    if (rest_.open) return Error(StatusCode::kUnavailable, "The worker takes whole bodies only.");
+    if (rest_.open) return Error(StatusCode::kUnavailable, "the worker takes whole bodies only");
     return SendToTokens();
   }
   SendHttp(false);
