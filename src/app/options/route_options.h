@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -186,8 +187,12 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
 // Whether the word of a command line is a flag of `portico route`, or begins as one or several.
 bool IsRouteFlag(std::string_view word);
 
-// Adds what a YAML file says.
-Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options);
+// Lines of a file, from 1, by the names of the options that its keys set.
+using RouteKeyLines = std::map<std::string, int, std::less<>>;
+
+// Adds what a YAML file says; *lines gets where. INVALID_ARGUMENT names file, line and key.
+Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options,
+                      RouteKeyLines* lines);
 
 // A list of workers as in the file's `workers`, in YAML or JSON.
 StatusOr<std::vector<router::WorkerSpec>> ReadWorkerList(const std::string& text,
