@@ -322,7 +322,8 @@ constexpr RouteOption kRequestsTable[] = {
     {.group = "Logging and metrics",
      .name = "show-workers",
      .member = &RouteOptions::show_workers,
-     .help = "Names the worker in the response header x-portico-worker."},
+     .help = "Names the worker in the response header x-portico-worker, and its URL in the metric "
+             "portico_gateway_worker_info."},
     {.group = "Logging and metrics",
      .name = "prometheus-host",
      .member = &RouteOptions::prometheus_host,
