@@ -73,8 +73,8 @@ void CallWriter::Begin(std::string_view lead) {
   doubtful_ = false;
 }
 
-bool CallWriter::Raw(std::string_view bytes) {
-  if (bytes.empty()) return true;
+// Bytes of a candidate, of text, or of a call that waits.
+bool CallWriter::Keep(std::string_view bytes) {
   if (state_ == State::kText) {
     sink_->Content(bytes);
   } else if (state_ == State::kPending) {

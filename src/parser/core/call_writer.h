@@ -56,7 +56,10 @@ class CallWriter {
   void Begin(std::string_view lead = {});
   // Bytes of the candidate as the model wrote them. Every byte of a candidate goes through here, arguments too.
   // False: too much is held, and the candidate became text.
-  bool Raw(std::string_view bytes);
+  bool Raw(std::string_view bytes) {
+    if (bytes.empty() || (state_ == State::kCommitted && !waits_)) return true;
+    return Keep(bytes);
+  }
 
   // The candidate's name. `id` as Sink::BeginCall() has it. False: nobody offers this tool, and the candidate is text
   // to its end.
@@ -98,6 +101,7 @@ class CallWriter {
  private:
   enum class State { kIdle, kPending, kCommitted, kText };
 
+  bool Keep(std::string_view bytes);
   void Settle(bool is_call);
 
   const ToolSet& tools_;
