@@ -73,7 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       new ToolSet(*portico::Json::Parse(R"([{"function":{"name":"f","parameters":{"properties":{
           "a":{"type":"string"},"b":{"type":"integer"},"c":{"type":"object"},"d":{"type":["array","null"]}}}}}])"),
                   false);
-  const ToolSet& known = (data[2] & 2) != 0 ? *kSome : *kAny;
+  static const ToolSet* const kNoList = new ToolSet(portico::Json(), false);
+  const ToolSet& known = (data[2] & 2) != 0 ? *kSome : (data[2] & 4) != 0 ? *kNoList : *kAny;
   const std::string_view text(reinterpret_cast<const char*>(data) + 4, size - 4);
   const Collector whole = Parse(format, known, text, 0);
   Compare(whole, Parse(format, known, text, 1));

@@ -11,7 +11,8 @@ EITHER = {
     "it starts no program that is built with a sanitizer": "omni_disconnects proto sglang_helpers test_runner",
     "its servers and requests are those of other files": """docs_commands dev_run gateway_demo grpc_clients grpc_examples grpcurl
         install omni_asgi openai_javascript openai_python sglang_backend smg_program tool_clients""",
-    "its programs end before they serve, and what they start with is read in app_test": """api_key command_line route_flags sglang_starts""",
+    "its programs end before they serve, and what they start with is read in app_test": """api_key::test_an_empty_key_is_refused
+        command_line route_flags sglang_starts""",
     "the rooms' own tests compute this with the sanitizer": """added_tokens embedding_models end_tokens generated_outputs gguf_attention
         gguf_rerankers json_schema judging_models recorded_outputs reference_models sentence_folders simulated_engine
         tool_constraints::test_the_calls_of_each_form_hold_their_schemas""",
@@ -32,11 +33,12 @@ EITHER = {
 # Other files' requests come at once, over the same way: a checker of threads finds nothing here.
 ONE_AFTER_THE_OTHER = "its requests come one after the other"
 TSAN = {
-    ONE_AFTER_THE_OTHER: """answer_texts call_answers contract control_routes demo_model embeddings gateway_addresses gateway_aliases
-        gateway_controls gateway_liars gateway_sessions gateway_wire gateway_workers grpc_embeddings grpc_errors grpc_every_method
-        grpc_interop grpc_services grpc_structured_output health_generate limits models native_generate omni omni_chats omni_cloning
-        omni_command omni_functions omni_media omni_recorded relevance_and_classes reported_faults request_bodies request_fields
-        sglang_grpc sglang_reasoning sglang_routes start structured_output templates tool_constraints tools""",
+    ONE_AFTER_THE_OTHER: """answer_texts api_key call_answers contract control_routes demo_model embeddings gateway_addresses
+        gateway_aliases gateway_controls gateway_keys gateway_liars gateway_sessions gateway_wire gateway_workers grpc_embeddings
+        grpc_errors grpc_every_method grpc_interop grpc_services grpc_structured_output health_generate limits models
+        native_generate omni omni_chats omni_cloning omni_command omni_functions omni_media omni_recorded relevance_and_classes
+        reported_faults request_bodies request_fields sglang_grpc sglang_reasoning sglang_routes start structured_output templates
+        tool_constraints tools""",
     "omni_chaos, omni_remote and omni_sockets cross these threads": """omni_addresses omni_batch omni_idle omni_library omni_processes
         omni_turns""",
     "gateway_chaos, gateway_mixed, gateway_stalls and gateway_streams cross these threads": """gateway_bodies gateway_busy_workers

@@ -22,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A suite that runs longer is ended; PORTICO_SUITE_SECONDS=0 sets no limit.
 LIMIT_S = int(os.environ.get("PORTICO_SUITE_SECONDS", 900)) or None
 MAX_AGAIN = 5
+# A file whose tests take so long has a part of its own.
+LONG_S = 15
 SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: ")
 # What a test says of a server that ended by itself: nothing that a second run may hide.
 CRASH = re.compile(r"ended with -?\d+")
@@ -219,27 +221,32 @@ class Pytest:
     """The test files of a folder, in `count` parts of about the same size. reports: whether the sanitizers of servers report.
 
     only: {file: parts}, these files alone, their tests dealt to so many parts. without: all but these files.
-    first: files that have a part each, before the others.
+    seconds: {file: seconds} of the last run; files that take long, and those that it lacks, have a part each, before the others.
+    first: those that have one where nothing is known of any.
     """
 
-    def __init__(self, name, python, binary, folder, count=1, reports=False, only=None, without=(), first=()):
+    def __init__(self, name, python, binary, folder, count=1, reports=False, only=None, without=(), first=(), seconds=None):
         self.name, self.python, self.binary, self.folder = name, python, binary, folder
         self.count, self.reports, self.only, self.without, self.first = count, reports, only or {}, without, first
+        self.seconds = seconds or {}
 
     def parts(self):
         if self.only:
             return [[f"{self.folder}/{name}", f"--part={part}/{count}"] for name, count in self.only.items() for part in range(count)]
         if self.count == 1:
             return [[self.folder]]
-        parts = [[] for _ in range(self.count)]
-        sizes = [0] * self.count
         paths = {path.name: path for path in (ROOT / self.folder).glob("test_*.py") if path.name not in self.without}
-        first = [paths.pop(name) for name in self.first]
-        for path in sorted(paths.values(), key=lambda path: (-path.stat().st_size, path)):
-            smallest = sizes.index(min(sizes))
-            parts[smallest].append(f"{self.folder}/{path.name}")
-            sizes[smallest] += path.stat().st_size
-        return [[f"{self.folder}/{path.name}"] for path in first] + [sorted(part) for part in parts]
+        size = {name: self.seconds.get(name, LONG_S) if self.seconds else path.stat().st_size for name, path in paths.items()}
+        by_size = sorted(paths, key=lambda name: (-size[name], name))
+        first = [name for name in by_size if size[name] >= LONG_S] if self.seconds else list(self.first)
+        parts = [(0, [])] * self.count
+        for name in by_size:
+            if name not in first:
+                total, part = parts.pop()
+                parts.append((total + size[name], [*part, name]))
+                parts.sort(key=lambda part: -part[0])
+        return [[f"{self.folder}/{name}" for name in sorted(part)] for part in [*([name] for name in first), *(part for _, part in parts)]
+                if part]  # without a file pytest would take them all
 
     def run(self, tests):
         environment = {**os.environ, "PORTICO_BINARY": str(self.binary)}

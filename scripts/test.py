@@ -12,7 +12,9 @@ Exit status 1 if anything failed, or if nothing ran.
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -33,11 +35,35 @@ CLIENTS_AT_ONCE = WORKERS if "PORTICO_SANITIZED" in os.environ else WORKERS + 1
 CLIENTS_WHILE_IDLE = 4 * WORKERS
 # Files of tests/ whose tests wait for limits and graces to pass, and compute little; into how many parts they are dealt.
 WAITS = {"test_gateway_stalls.py": 4, "test_gateway_vllm_stalls.py": 2, "test_admission.py": 1, "test_gateway_pauses.py": 2, "test_test_runner.py": 1}
-# Files that take long: the first to run, so that none is left to run alone at the end.
+# Files that take long: the first to run, so that none is left to run alone at the end. Where tests have run on this machine, their last
+# run says which (seconds_of).
 LONG = [f"test_{name}.py" for name in """omni_chaos cancellation gateway_chaos omni_bars omni omni_processes omni_remote hostile_grammars
     sglang_tcp sglang gateway_hostile tool_constraints omni_faults sglang_controls h2spec""".split()]
 # The heavy programs go first, so that none is left to run alone at the end.
 HEAVY = ["tokenizer_test", "engine_test", "net_test", "template_test"]
+
+
+def seconds_of(build):
+    """The file that has the seconds that each file of tests/ took last with this build, of any clone on this machine."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / f"portico/client-seconds-{build.name}.json"
+
+
+def read_seconds(path):
+    try:
+        return {name: float(seconds) for name, seconds in json.loads(path.read_text(encoding="utf-8")).items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def write_seconds(path, tests):
+    seconds = collections.Counter()
+    for took, test in tests:
+        seconds[test.split("::")[0].rpartition("/")[2]] += took
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}")
+    known = {**read_seconds(path), **{name: round(took, 1) for name, took in seconds.items()}}
+    part.write_text(json.dumps(known, indent=0, sort_keys=True), encoding="utf-8")
+    part.replace(path)
 
 
 def programs_of(build, options):
@@ -61,7 +87,7 @@ def clients_of(build, options):
         parts = (5 if checked else 10) * WORKERS  # each starts servers of its own, which takes a program with a sanitizer long
         idle = sanitized.files_left_out()
         found.append(suites.Pytest("clients", python, binary, "tests", parts, checked, without=idle | WAITS.keys(),
-                                   first=[name for name in LONG if name not in idle]))
+                                   first=[name for name in LONG if name not in idle], seconds=read_seconds(seconds_of(build))))
         if waits := {name: count for name, count in WAITS.items() if name not in idle}:
             found.append(suites.Pytest("waits", python, binary, "tests", reports=checked, only=waits))
     return found
@@ -82,7 +108,7 @@ def by_group(tests):
     groups = collections.Counter()
     for seconds, test in tests:  # a file of Python tests, or a suite of a GoogleTest program
         groups[re.split(r"::|\.(?!py)", test)[0]] += seconds
-    return ", ".join(f"{group} {seconds:.0f} s" for group, seconds in groups.most_common(12))
+    return ", ".join(f"{group} {seconds:.0f} s" for group, seconds in groups.most_common(25))
 
 
 def main():
@@ -136,6 +162,9 @@ def main():
                 outcome.add(part.result())
             print("%-24s %5d passed %4d failed %4d skipped  (%.1f s, CPU %.1f s)" % (
                 suite.name, outcome.passed, len(outcome.failures), outcome.skipped, outcome.seconds, outcome.cpu), flush=True)
+    if "clients" in outcomes and not outcomes["clients"].failures:
+        with contextlib.suppress(OSError):  # without, the next run deals its parts otherwise
+            write_seconds(seconds_of(build), outcomes["clients"].slow)
     for suite in parts:
         suites.run_again(suite, outcomes[suite.name])
 

@@ -1,4 +1,5 @@
 """Servers for the tests: the real binary, started once a kind of engine, on a port of its own."""
+import collections
 import contextlib
 import http.client
 import os
@@ -18,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 from sanitized import left_out  # noqa: E402
 
-BINARY = pathlib.Path(os.environ.get("PORTICO_BINARY", ROOT / "build/release/portico"))
+RELEASE = ROOT / "build/release/portico"
+BINARY = pathlib.Path(os.environ.get("PORTICO_BINARY", RELEASE))
 SHARED = pathlib.Path(os.environ.get("PORTICO_SHARED", ROOT.parent / "shared"))
 START_SECONDS = 120
 # How long a test waits for what must happen. Only a test that fails takes that long, even on a busy machine.
@@ -37,13 +39,23 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def free_port():
-    """A port below those that systems give to sockets that ask for any: nobody else's socket gets it meanwhile."""
+# Names of ports that this process has given away. Beside it other processes run tests, and a server takes its port later than it is chosen.
+TAKEN = collections.deque(maxlen=400)
+
+
+def free_port(count=1):
+    """A port, the first of `count` that follow each other, below those of flags' defaults and those that systems give to sockets that ask
+    for any: nobody else's socket gets it meanwhile, nor another test, also while its server is started again."""
     while True:
-        port = random.randrange(12000, 32000)
-        with contextlib.closing(socket.socket()) as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+        first = random.randrange(12000, 29000 - count)
+        with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
+            names = []
+            for port in range(first, first + count):
+                names.append(probes.enter_context(contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))))
+                names[-1].bind(f"\0portico-tests-{port}")
+                probes.enter_context(contextlib.closing(socket.socket())).bind(("127.0.0.1", port))
+            TAKEN.extend(socket.socket(fileno=name.detach()) for name in names)
+            return first
 
 
 def wait_until(true, what):
@@ -146,18 +158,28 @@ def programs_running():
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, parent = stat.read_text().rsplit(") ", 1)[1].split()[:2]
-            if int(parent) != os.getpid() or state == "Z" or (stat.parent / "exe").readlink().parent != BINARY.parent:
+            if int(parent) != os.getpid() or state == "Z" or (stat.parent / "exe").readlink().parent not in (BINARY.parent, RELEASE.parent):
                 continue
             variables = (stat.parent / "environ").read_text(errors="replace").split("\0")
             yield int(stat.parent.name), next((v.split("=", 1)[1] for v in variables if v.startswith("PYTEST_CURRENT_TEST=")), "")
 
 
+FAILED = set()
+
+
+def pytest_runtest_logreport(report):
+    if report.failed:
+        FAILED.add(report.nodeid)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def every_test_ends_what_it_starts():
+    """But for those that have failed: they may be run again."""
     yield
-    for process, test in (left := list(programs_running())):
+    for process, _ in (left := list(programs_running())):
         os.kill(process, signal.SIGKILL)
-    assert not left, f"left running by {sorted({test for _, test in left})}"
+    left = {test for _, test in left if test.rpartition(" ")[0] not in FAILED}
+    assert not left, f"left running by {sorted(left)}"
 
 
 @pytest.fixture

@@ -8,14 +8,17 @@ import threading
 
 import pytest
 import requests
-from conftest import BINARY, ROOT, free_port, status_of, wait_until
+from conftest import BINARY, BRIEF, RELEASE, ROOT, free_port, status_of, wait_until
+
+# What workers of a gateway run: tests of `portico serve` have it checked by the sanitizers.
+WORKER = RELEASE if BRIEF and RELEASE.exists() else BINARY
 
 
 class Process:
     """One of Portico's commands on a port of its own."""
 
-    def __init__(self, command, *flags, port=None, environment=None):
-        self.environment = environment and {**os.environ, **environment}
+    def __init__(self, command, *flags, port=None, environment=None, program=BINARY):
+        self.environment, self.program = environment and {**os.environ, **environment}, program
         self.command, self.flags, self.port = command, [str(flag) for flag in flags], port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = ROOT / f"build/test-{command}-{self.port}.log"
@@ -25,11 +28,11 @@ class Process:
 
     def start(self):
         with open(self.log, "a") as log:
-            self.process = subprocess.Popen([str(BINARY), self.command, "--port", str(self.port), *self.flags],
+            self.process = subprocess.Popen([str(self.program), self.command, "--port", str(self.port), *self.flags],
                                             stdout=log, stderr=subprocess.STDOUT, cwd="/", env=self.environment)
 
     def answers(self, path="/health"):
-        return status_of(self.port, path, timeout=5) == 200
+        return status_of(self.port, path) == 200
 
     def wait_ready(self, path="/health"):
         wait_until(lambda: self.answers(path), lambda: f"{self.command} is not ready: {self.output()}")
@@ -55,11 +58,16 @@ class Process:
             self.process.kill()
 
 
+def mock_worker(*flags):
+    """A server of the mock engine for a gateway."""
+    return Process("serve", "--engine", "mock", *flags, program=WORKER)
+
+
 class Fleet:
     """`count` mock workers and a gateway in front."""
 
     def __init__(self, count, *flags, workers=(), urls=()):
-        self.workers = [Process("serve", "--engine", "mock", *workers) for _ in range(count)]
+        self.workers = [mock_worker(*workers) for _ in range(count)]
         for worker in self.workers:
             worker.wait_ready()
         urls = [worker.url for worker in self.workers] + list(urls)
@@ -94,6 +102,19 @@ class Fleet:
         assert status == 0, self.gateway.output()[-3000:]
 
 
+def listen(host, port):
+    """Connections of a former worker may still be closing where `port` was its own."""
+    made = []
+
+    def bound():
+        with contextlib.suppress(OSError):
+            made.append(socket.create_server((host, port), backlog=128))
+        return made
+
+    wait_until(bound, f"port {port} is not free")
+    return made[0]
+
+
 class RawWorker:
     """A worker of sockets: `answer(connection, request)` is called with each request; health is good."""
 
@@ -105,7 +126,8 @@ class RawWorker:
         self.well = lambda: 200  # /health's status
         self.infers = lambda: 404  # /health_generate's status, or all that it answers; asked while the worker holds requests and is silent
         self.page = lambda head: b"{}"  # what /metrics answers; None: 404
-        self.listener = socket.create_server((host, port), backlog=128)
+        self.info = None  # what /server_info answers; None: as `answer` does
+        self.listener = listen(host, port)
         self.port = self.listener.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -145,6 +167,9 @@ class RawWorker:
                     said = self.models if path == b"/v1/models" else self.page(head) if path == b"/metrics" else b"{}"
                     status = 404 if said is None else self.serves() if path == b"/v1/models" else 200
                     connection.sendall(b"HTTP/1.1 %d Said\r\nContent-Length: %d\r\n\r\n%s" % (status, len(said or b""), said or b""))
+                    continue
+                if path == b"/server_info" and self.info is not None:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(self.info), self.info))
                     continue
                 self.requests.append((head, body))
                 if self.answer(connection, head, body) is False:

@@ -47,12 +47,13 @@ def children(server):
         try:
             status = (entry / "status").read_text()
             words = (entry / "cmdline").read_bytes().split(b"\0")
+            began = int((entry / "stat").read_text().rpartition(")")[2].split()[19])
         except OSError:
             continue
         stage = b"omni-stage" in words or any(word.endswith(b"stage.py") for word in words)
         if f"PPid:\t{server.process.pid}\n" in status and stage and "State:\tZ" not in status:
-            found.append(int(entry.name))
-    return sorted(found)
+            found.append((began, int(entry.name)))
+    return [pid for _, pid in sorted(found)]  # numbers begin anew after the last one
 
 
 def open_files(pid):

@@ -62,6 +62,8 @@ class Processor:
                 os._exit(1)
             if word == b"BROKEN":
                 raise RuntimeError("a frame cannot be decoded")
+            if word == b"FULL":
+                raise MemoryError("no memory is left")
             if word == b"WAIT":
                 while not os.path.exists(count):
                     time.sleep(0.02)

@@ -79,3 +79,4 @@ def test_a_hangup_ends_the_server_as_sigterm_does(start):
     server = start("--engine", "mock")
     server.process.send_signal(signal.SIGHUP)
     assert server.process.wait(timeout=60) == 0
+    assert "SIGHUP: draining: " in server.output()  # who expects a reload, as of the gateway, finds out why

@@ -20,6 +20,12 @@ def run(*words, **keywords):
                                    ["route", "--nonsense"], ["nonsense"], [], ["serve", "--log-level", "loud"],
                                    ["serve", "--model-path", "/no/such/model", "--port", "0"], ["route", "--log-level", "loud"],
                                    ["launch", "--dp-size", "x"], ["launch", "--router-nonsense", "1"], ["check"],
+                                   ["launch", "--engine", "sglang"], ["launch", "--engine", "vllm"],
+                                   ["serve", "--port", "0", "--quantization", "awq"], ["serve", "--port", "0", "--dtype", "half"],
+                                   ["serve", "--port", "0", "--ssl-certfile", "/no/such.pem", "--ssl-keyfile", "/no/such.pem"],
+                                   ["serve", "--port", "0", "--engine", "mock", "--host", "no such host"],
+                                   ["route", "--worker-urls", "http://127.0.0.1:1", "--port", "0", "--prometheus-port", "0",
+                                    "--tls-cert-path", "/no/such.pem", "--tls-key-path", "/no/such.pem"],
                                    ["check", "--nonsense"], ["top", "ftp://127.0.0.1:1"],
                                    ["top", "https://127.0.0.1:1", "--ca-cert", "/no/such/file"], ["profile"],
                                    ["profile", "--nonsense"], ["profile", "ftp://127.0.0.1:1"],
@@ -56,6 +62,46 @@ def test_what_fails_at_run_time_is_said_by_name_with_status_1(tmp_path, words, g
     assert f"portico {words[0]}" in failed.stderr or "broken.yaml" in failed.stderr, failed.stderr
 
 
+@pytest.mark.parametrize("command", ["serve", "route", "launch", "check", "top", "omni", "profile", "tokenize", "detokenize", "render", "parse"])
+def test_helps_have_one_form(command):
+    """Some began with the description or `Usage:`, and showed `INT:INT in [0 - 9]=0`."""
+    text = run(command, "--help").stdout
+    assert text.startswith(f"usage: portico {command} ") and "Usage:" not in text, text
+    assert "INT:" not in text and "REQUIRED" not in text, text
+
+
+def test_a_file_of_serve_is_checked_without_a_start(tmp_path):
+    """Only the gateway's could be."""
+    file = tmp_path / "serve.yaml"
+    for text, status, told in (("model-path: /no/such\n", 2, "/no/such"), ("prot: 1\n", 2, f"{file}:1: unknown key `prot`"),
+                               ("quantization: awq\n", 2, "--quantization: "), ("engine: mock\nport: 1\n", 0, "good; 1 model: `demo`\n"),
+                               ("ssl-keyfile: /no/k\nssl-certfile: /no/c\n", 2, "/no/c")):
+        file.write_text(text)
+        done = run("serve", "--config", file, "--check")
+        assert done.returncode == status and told in done.stdout + done.stderr, done
+        assert text.startswith("engine") or done.stdout == "", done
+
+
+def test_check_tells_of_a_file_without_workers_that_it_may_be_one_of_serve(tmp_path):
+    """It was good, with no word of that."""
+    file = tmp_path / "serve.yaml"
+    file.write_text("model-path: /no/such\nport: 1\n")
+    done = run("check", file)
+    assert done.returncode == 0 and f"portico serve --config {file} --check\n" in done.stdout, done
+
+
+def test_check_names_the_line_of_lists(tmp_path):
+    """Neither file nor line were named."""
+    file = tmp_path / "fleet.yaml"
+    for text, told in (("policy: cost\nworker-urls:\n  - http://a:1\n  - http://b c:1\n", ":4: worker-urls: "), ("\nworker-urls: 'http://b c:1'\n", ":2: worker-urls: "),
+                       ("aliases: [nothing]\n", ":1: aliases: "), ("prometheus-duration-buckets: [1, x]\n", ":1: prometheus-duration-buckets: `x`"),
+                       ("tls-cert-path: a\n", ":1: --tls-cert-path and --tls-key-path need each other"),
+                       ("workers: [http://a:1, http://a:1]\n", ": worker http://a:1 is named twice")):
+        file.write_text(text)
+        done = run("check", file)
+        assert done.returncode == 1 and done.stderr.startswith(f"{file}{told}"), done
+
+
 def test_help_lists_the_exit_statuses():
     assert "Exit status: 0 done; 1 failed at run time; 2 wrong command line; 130 " in run("--help").stdout
 
@@ -81,7 +127,7 @@ def test_help_of_a_verb_of_omni_is_that_of_the_command(verb):
     assert helped.returncode == 0 and helped.stdout == run("omni", "--help").stdout
 
 
-@pytest.mark.parametrize("words, why", [(["frob"], "no verb `frob`"), (["check", "--frob"], "`--frob`"), (["explain"], "the path of a value")])
+@pytest.mark.parametrize("words, why", [(["frob"], "no verb `frob`"), (["check", "--frob"], "unknown flag --frob"), (["explain"], "the path of a value")])
 def test_a_wrong_command_line_of_omni_says_why(words, why):
     """The usage was all."""
     wrong = run("omni", *words)
@@ -185,7 +231,7 @@ def test_a_text_without_quotes_is_told_that_it_needs_them():
     (["profile", "x", "--secs", "5"], "portico profile: unknown flag --secs; did you mean --seconds?"),
     (["profile", "x", "--secnods=5"], "portico profile: unknown flag --secnods; did you mean --seconds?"),
     (["profile", "x", "--reqests", "5"], "portico profile: unknown flag --reqests; did you mean --requests?"),
-    (["profile", "x", "--qqqqqq"], "portico profile: unknown flag --qqqqqq; --help lists them"),
+    (["profile", "x", "--qqqqqq"], "portico profile: unknown flag --qqqqqq; --help lists all"),
     (["profile", "x", "-"], "portico profile: "), (["profile", "x", "-s"], "portico profile: unknown flag -s"),
     (["tokenize", "--tokeniser-path", "x"], "portico tokenize: unknown flag --tokeniser-path; did you mean --tokenizer-path?"),
     (["top", "http://127.0.0.1:1", "--cont", "1"], "portico top: unknown flag --cont; did you mean --count?")])

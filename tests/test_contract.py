@@ -274,6 +274,7 @@ def test_a_full_queue_is_a_429_with_retry_after(start):
         server.wait_for(f"portico_requests_{state}", 1)
     answer = post(server, CHAT, body)
     assert answer.status_code == 429 and answer.headers["retry-after"]
+    assert answer.json()["error"]["code"] == "queue_full"  # it was null, and the gateway's was not
     assert post(server, "/abort_request", {"abort_all": True}).status_code == 200
     for thread in threads:
         thread.join()

@@ -1,13 +1,15 @@
 """`portico route` before real workers: what clients and operators send and get, and how it ends."""
+import contextlib
 import json
 import signal
+import socket
 import subprocess
 import threading
 
 import pytest
 import requests
 from conftest import BINARY, WAIT_SECONDS, free_port, wait_until
-from gateway_fleet import Fleet, Process, events, fleets, front, raw  # noqa: F401 (fleets and raw are fixtures)
+from gateway_fleet import Fleet, Process, events, fleets, front, mock_worker, raw  # noqa: F401 (fleets and raw are fixtures)
 
 
 @pytest.fixture(scope="module")
@@ -45,21 +47,47 @@ def test_models_are_the_union_and_facts_come_from_a_worker(pair):
 def test_controls_go_to_all_workers(pair):
     answer = requests.post(pair.url + "/flush_cache", timeout=60).json()
     assert answer["success"] and len(answer["workers"]) == 2
+    # sglang-router's and smg's.
+    assert (answer["status"], answer["workers_flushed"], answer["total_workers"]) == ("success", 2, 2)
+
+
+def test_loads_name_workers_by_their_url_as_other_gateways_do_and_by_their_id(pair):
+    """They had the id alone: what joined them with the workers by URL found none."""
+    def loads():
+        return requests.get(pair.url + "/get_loads", timeout=60).json()
+
+    ids = {worker["url"]: worker["id"] for worker in pair.state()["workers"]}
+    wait_until(lambda: len(loads()["loads"]) == len(ids), "the workers have not reported")
+    for kind, fields in (("workers", ("load",)), ("loads", ("num_running_reqs", "num_waiting_reqs", "token_usage"))):
+        said = loads()[kind]
+        assert {worker["worker"]: worker["id"] for worker in said} == ids
+        assert all(worker[field] >= 0 for worker in said for field in fields), said
+
+
+def test_a_method_that_a_path_does_not_have_is_told_with_those_it_has(pair):
+    for method, path, methods in (("PATCH", "/workers", "GET, POST"), ("POST", "/metrics", "GET"), ("GET", "/add_worker", "POST"),
+                                  ("POST", f"/workers/{pair.state()['workers'][0]['id']}", "GET, PUT, PATCH, DELETE")):
+        refused = requests.request(method, pair.url + path, timeout=60)
+        assert refused.status_code == 405 and refused.headers["allow"] == methods
+        assert refused.json()["error"]["message"] == f"{method} is not allowed on {path}; use {methods}"
 
 
 def test_unknown_paths_below_v1_are_the_workers_to_judge_and_others_are_not_found(pair):
     assert requests.get(pair.url + "/v1/nothing", timeout=60).status_code == 404
-    assert requests.get(pair.url + "/nothing", timeout=60).json()["error"]["message"].startswith("Unknown path")
+    assert requests.get(pair.url + "/nothing", timeout=60).json()["error"]["message"] == "unknown path: GET /nothing"
+    slip = requests.post(pair.url + "/chat/completions", json={}, timeout=60).json()["error"]["message"]
+    assert "; did you mean /v1/chat/completions?" in slip
 
 
 def test_workers_can_be_added_drained_and_removed(pair):
-    extra = Process("serve", "--engine", "mock")
+    extra = mock_worker()
     extra.wait_ready()
     try:
         added = requests.post(pair.url + "/workers", json={"url": extra.url}, timeout=60)
         assert added.status_code == 202
         worker = added.json()["id"]
-        assert requests.post(pair.url + "/workers", json={"url": extra.url}, timeout=60).status_code == 409
+        again = requests.post(pair.url + "/workers", json={"url": extra.url}, timeout=60)
+        assert again.status_code == 409 and again.json()["error"]["message"] == f"worker {extra.url} exists already ({worker})"
         pair.wait_healthy(3)
         drained = requests.put(f"{pair.url}/workers/{worker}", json={"draining": True}, timeout=60)
         assert drained.json()["draining"] is True
@@ -94,6 +122,7 @@ def test_metrics_tell_of_each_worker(pair):
     said = requests.get(pair.url + "/metrics", timeout=60).text
     assert 'portico_gateway_worker_healthy{worker="w1"} 1' in said
     assert 'portico_gateway_worker_paused{worker="w1"} 0' in said
+    assert f'portico_gateway_worker_info{{worker="w1",role="regular",model="demo",url="{pair.workers[0].url}"}} 1' in said
     assert requests.post(pair.url + "/v1/nothing", json={}, timeout=60).status_code == 404
     wait_until(lambda: pair.gateway.metric("portico_gateway_responses_total") == pair.gateway.metric("portico_gateway_requests_total"),
                "a request has not ended")
@@ -102,7 +131,8 @@ def test_metrics_tell_of_each_worker(pair):
     assert list(ended) == ["1xx", "2xx", "3xx", "4xx", "5xx"] and ended["2xx"] >= 1 and ended["4xx"] >= 1
     assert pair.gateway.metric("portico_gateway_worker_requests_total") >= 1
     assert pair.gateway.metric("portico_gateway_worker_requests") == 0
-    assert "127.0.0.1" not in said
+    with_addresses = [line.split("{")[0] for line in said.splitlines() if "127.0.0.1" in line]
+    assert set(with_addresses) == {"portico_gateway_worker_info"}  # with --show-workers
 
 
 def test_the_access_log_says_where_a_request_went_and_why(pair):
@@ -135,7 +165,8 @@ def test_the_limit_of_requests_is_exact_and_the_queue_bounded():
             wait_until(lambda: len(worker.requests) == 2 and gateway.metric("portico_gateway_queued") == 1, gateway.output)
             for refused in (post(), post()):
                 assert refused.status_code == 429 and "retry-after" in refused.headers
-            wait_until(lambda: '"error":"queue_full"' in gateway.output(), gateway.output)
+            wait_until(lambda: gateway.output().count('"error":"queue_full"') == 2, gateway.output)
+            assert gateway.output().count(f'"status":429,"bytes":{len(refused.content)},') == 2  # it was 0
             assert len(worker.requests) == 2
         finally:
             hold.set()
@@ -154,7 +185,7 @@ def test_a_drain_lets_requests_finish(fleets):
 
 
 def test_a_reload_takes_workers_in_and_out_and_refuses_a_wrong_file(tmp_path):
-    workers = [Process("serve", "--engine", "mock") for _ in range(2)]
+    workers = [mock_worker() for _ in range(2)]
     file = tmp_path / "fleet.yaml"
     file.write_text(f"policy: round_robin\nworkers:\n  - url: {workers[0].url}\n")
     gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--config", file)
@@ -232,3 +263,24 @@ def test_top_shows_the_workers_of_a_gateway(pair):
     other = top(pair.workers[0].url, "--count", "1")
     assert other.returncode == 1 and "404" in other.stderr
     assert top("ftp://a:1").returncode == 2
+
+
+def test_top_asks_whether_a_server_that_closes_the_connection_wants_tls():
+    """It said that the connection was lost (connection lost)."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def close_all():
+        with contextlib.suppress(OSError):
+            while True:
+                connection = listener.accept()[0]
+                connection.recv(65536)
+                connection.close()
+
+    threading.Thread(target=close_all, daemon=True).start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        done = subprocess.run([str(BINARY), "top", url, "--count", "1"], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1 and done.stderr == f"portico top: {url}: it closed the connection; is it https?\n"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 import requests
 from conftest import BINARY, wait_until
-from gateway_fleet import Process, RawWorker
+from gateway_fleet import Process, RawWorker, mock_worker
 
 CONFIG = """
 policy: round_robin
@@ -25,8 +25,8 @@ class Models:
 
     def __init__(self, folder):
         self.raw = RawWorker(self.take)
-        self.small = Process("serve", "--engine", "mock", "--served-model-name", "small")
-        self.large = Process("serve", "--engine", "mock", "--served-model-name", "large")
+        self.small = mock_worker("--served-model-name", "small")
+        self.large = mock_worker("--served-model-name", "large")
         for worker in (self.small, self.large):
             worker.wait_ready()
         self.file = folder / "gateway.yaml"
@@ -156,6 +156,7 @@ def test_an_alias_whose_model_nobody_serves_is_refused(served):
     for model in ("nobody", "nothing", "unheard"):
         reply = served.chat(model)
         assert reply.status_code == 404 and reply.json()["error"]["code"] == "model_not_found", reply.text
+        assert reply.json()["error"]["param"] == "model"  # as of a server; it was null
         # Nothing told what could be asked for.
         assert reply.json()["error"]["message"].endswith(f"this gateway has: {', '.join(served.models())}"), reply.text
 

@@ -3,7 +3,7 @@ import json
 import time
 
 import requests
-from gateway_fleet import raw  # noqa: F401  (a fixture)
+from gateway_fleet import front, raw  # noqa: F401  (raw is a fixture)
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -36,6 +36,26 @@ def test_a_worker_that_names_a_long_time_is_not_waited_for(raw):  # noqa: F811
     reply = requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=60)
     assert reply.status_code == 429 and reply.headers["retry-after"] == "600"
     assert len(worker.requests) == 1
+
+
+def test_media_that_a_worker_cannot_read_are_tried_once_and_count_against_no_worker():
+    """One client's video, that no worker could read, opened the breakers of them all."""
+    def answer(connection, _head, body):
+        of_media = b"media" in body
+        send(connection, b"500 Internal Server Error", b'{"error":{"code":"media_failed"}}', b"X-Portico-Failure: media_failed\r\n" * of_media)
+
+    with front([answer, answer], "--policy", "round_robin", "--cb-failure-threshold", "3", "--retry-initial-backoff-ms", "1") as (workers, gateway):
+        def ask(content):
+            body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+            reply = requests.post(gateway.url + "/v1/chat/completions", json=body, timeout=60)
+            assert reply.status_code == 500 and reply.json() == {"error": {"code": "media_failed"}}
+            return sum(len(worker.requests) for worker in workers)
+
+        assert [ask("media") for _ in range(8)] == list(range(1, 9))
+        assert gateway.metric("portico_gateway_worker_breaker_opened_total") == 0
+        assert gateway.metric("portico_gateway_retries_total") == 0
+        assert ask("text") > 9
+        assert gateway.metric("portico_gateway_retries_total") > 0
 
 
 def test_a_connection_that_has_been_idle_for_three_seconds_is_not_used_again(raw):  # noqa: F811

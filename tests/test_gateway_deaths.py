@@ -58,14 +58,14 @@ def test_no_whole_answer_fails_while_one_worker_lives(fleets):
         fleet.workers[0].wait_ready()
         recovered = time.monotonic()
         wait_until(lambda: fleet.healthy() == 2, "the restarted worker is not used")
-        assert time.monotonic() - recovered < 30
+        assert time.monotonic() - recovered < 50
         more()
     finally:
         stop.set()
         for thread in threads:
             thread.join()
     assert not wrong
-    assert fleet.loads() == [0, 0, 0]
+    wait_until(lambda: fleet.loads() == [0, 0, 0], fleet.loads)
 
 
 def test_streams_of_a_killed_worker_end_with_an_error_and_done(fleets):

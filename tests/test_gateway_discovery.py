@@ -256,6 +256,8 @@ def test_without_the_api_server_the_workers_stay(cluster, pods, route):
 
 
 def test_prefill_and_decode_pods_have_selectors_of_their_own(cluster, pods, route):
+    for pod in pods:
+        pod.info = b"{}"
     cluster.set("p", "127.0.0.2", labels={"app": "sglang", "role": "prefill"},
                 annotations={"sglang.ai/bootstrap-port": "9000"})
     cluster.set("d", "127.0.0.3", labels={"app": "sglang", "role": "decode"})
@@ -271,7 +273,7 @@ def test_prefill_and_decode_pods_have_selectors_of_their_own(cluster, pods, rout
 
 
 def test_outside_of_a_cluster_the_start_fails_and_says_why(tmp_path):
-    gateway = Process("route", "--service-discovery", "--selector", "a=b",
+    gateway = Process("route", "--prometheus-port", "0", "--service-discovery", "--selector", "a=b",
                       environment={"KUBERNETES_SERVICE_HOST": "", "PORTICO_SERVICE_ACCOUNT_DIR": str(tmp_path)})
     assert gateway.process.wait(60) == 2 and "KUBERNETES_SERVICE_HOST" in gateway.output()
 

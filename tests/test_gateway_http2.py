@@ -3,7 +3,6 @@ import concurrent.futures
 import json
 import socket
 import threading
-import time
 
 import pytest
 import requests
@@ -52,14 +51,18 @@ def test_streams_and_bodies_come_whole(fleet):
 def test_a_client_that_does_not_read_holds_up_no_other(fleet):
     body = json.dumps({"model": "demo", "messages": [{"role": "user", "content": "long " * 50}], "max_tokens": 1900,
                        "ignore_eos": True, "stream": True}).encode()
-    slow = []
+
+    def asked():
+        return sum(worker["requests_total"] for worker in fleet.state()["workers"])
+
+    slow, before = [], asked()
     for _ in range(4):
-        connection = socket.create_connection(("127.0.0.1", int(fleet.url.rsplit(":", 1)[1])))
+        connection = socket.create_connection(("127.0.0.1", int(fleet.url.rsplit(":", 1)[1])), timeout=120)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
                            + str(len(body)).encode() + b"\r\n\r\n" + body)
         slow.append(connection)
-    time.sleep(0.2)
+    wait_until(lambda: asked() == before + len(slow), "their requests have not come")
     for i in range(6):
         assert fleet.chat(f"quick {i}").status_code == 200
     whole = b""
@@ -85,13 +88,15 @@ def test_a_worker_that_dies_costs_no_whole_answer(fleet):
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
-    fleet.workers[0].kill()
-    wait_until(lambda: fleet.healthy() == 1, "its death is not seen")
-    fleet.workers[0].start()
-    fleet.wait_healthy(2)
-    stop.set()
-    for thread in threads:
-        thread.join(60)
+    try:
+        fleet.workers[0].kill()
+        wait_until(lambda: fleet.healthy() == 1, "its death is not seen")
+        fleet.workers[0].start()
+        fleet.wait_healthy(2)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     assert not failed, failed[:3]
 
 

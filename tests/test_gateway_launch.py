@@ -11,6 +11,8 @@ import requests
 from conftest import BINARY, free_port, wait_until
 from gateway_fleet import Process
 
+OUT = r" is unhealthy: "  # whichever part of the gateway marks it first
+
 
 def test_launch_starts_workers_restarts_them_and_ends_them():
     launch = Process("launch", "--engine", "mock", "--dp-size", "2", "--router-prometheus-port", "0",
@@ -24,12 +26,12 @@ def test_launch_starts_workers_restarts_them_and_ends_them():
         wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
         assert len(workers()) == 2
         # They were unhealthy in the log before they had been started.
-        assert " is unhealthy" not in launch.output() and " is out" not in launch.output()
-        pid = int(re.search(r"worker 0 on port \d+ started: process (\d+)", launch.output())[1])
+        assert " is unhealthy" not in launch.output()
+        pid = int(re.search(r"worker 0 \(w1\) on port \d+ started: process (\d+)", launch.output())[1])
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: "it starts again" in launch.output(), launch.output)
         # Without requests it counted as healthy until its next probe, a minute later.
-        assert " is out" in launch.output()
+        assert re.search(OUT, launch.output())
         wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
         urls = [worker["url"] for worker in workers()]
         assert launch.end() == 0, launch.output()
@@ -38,6 +40,30 @@ def test_launch_starts_workers_restarts_them_and_ends_them():
     for url in urls:
         with pytest.raises(requests.ConnectionError):
             requests.get(url + "/health", timeout=60)
+
+
+def test_without_probes_a_worker_that_has_ended_is_down_until_its_process_runs_again():
+    """It counted as healthy a moment after its end."""
+    launch = Process("launch", "--engine", "mock", "--dp-size", "2", "--router-prometheus-port", "0", "--router-disable-health-check",
+                     "--router-dp-worker-base-port", str(free_port()))
+
+    def healthy():
+        return [worker["is_healthy"] for worker in requests.get(launch.url + "/workers", timeout=60).json()["workers"]]
+
+    def after_its_end():
+        after = re.split(OUT, launch.output(), maxsplit=1)[1:]
+        return re.findall(r"worker 0 \(w1\) on port \d+ (started)|worker w1 \S+ is (healthy)", "".join(after))
+
+    try:
+        launch.wait_ready("/readiness")
+        wait_until(lambda: healthy() == [True, True] and "worker 0 (w1) on port" in launch.output(), launch.output)
+        os.kill(int(re.search(r"worker 0 \(w1\) on port \d+ started: process (\d+)", launch.output())[1]), signal.SIGKILL)
+        wait_until(lambda: ("", "healthy") in after_its_end(), launch.output)
+        assert after_its_end()[0] == ("started", ""), launch.output()
+        wait_until(lambda: healthy() == [True, True], launch.output)
+        assert launch.end() == 0, launch.output()
+    finally:
+        launch.kill()
 
 
 @pytest.mark.parametrize("flags,words", [
@@ -57,6 +83,38 @@ def test_a_worker_that_refuses_its_flags_ends_the_launch(flags, words):
     assert output.index(words) < output.index("refuses its command line")
 
 
+def test_a_launch_whose_workers_all_fail_at_their_first_start_ends(tmp_path):
+    """A python3 without SGLang was started again and again, for a minute."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho \"$0: No module named $2\" >&2\nexit 1\n")
+    python.chmod(0o755)
+    launch = Process("launch", "--engine", "sglang", "--model-path", "m", "--dp-size", "2", "--sglang-python", python,
+                     "--router-prometheus-port", "0", "--router-dp-worker-base-port", str(free_port()))
+    try:
+        assert launch.process.wait(120) == 1, launch.output()
+    finally:
+        launch.kill()
+    output = launch.output()
+    assert output.count(f"{python}: No module named sglang.launch_server") in (2, 3), output  # one may have been started again
+    assert re.search(r"portico launch: worker \d \(w\d\) on port \d+ has ended \(status 1\) at its first start, as have all others; ", output), output
+
+
+@pytest.mark.parametrize("program,flags", [("vllm", ["--engine", "vllm", "Qwen/Qwen3-8B"]),
+                                           ("python3", ["--engine", "sglang", "--model-path", "m"])])
+def test_flags_that_vllm_or_sglang_refuse_end_a_launch(tmp_path, program, flags):
+    """They were given to it again and again."""
+    (tmp_path / program).write_text("#!/bin/sh\necho \"arguments: $*\" >&2\nexit 2\n")
+    (tmp_path / program).chmod(0o755)
+    launch = Process("launch", *flags, "--router-prometheus-port", "0", "--router-dp-worker-base-port", str(free_port()),
+                     environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    try:
+        assert launch.process.wait(120) == 2, launch.output()
+    finally:
+        launch.kill()
+    assert "refuses its command line" in launch.output()
+    assert program != "vllm" or "arguments: serve Qwen/Qwen3-8B --host" in launch.output()
+
+
 def test_what_workers_write_is_marked_line_by_line(tmp_path):
     """The lines of two workers mixed, and nothing said whose they were."""
     worker = tmp_path / "worker.py"
@@ -69,14 +127,14 @@ def test_what_workers_write_is_marked_line_by_line(tmp_path):
     launch = Process("launch", "--dp-size", "2", "--worker-command", f"{sys.executable} {worker} {{rank}}",
                      "--router-prometheus-port", "0", "--router-dp-worker-base-port", str(free_port()))
     try:
-        wait_until(lambda: len(set(re.findall(r"worker (\d) on port \d+ has ended", launch.output()))) == 2, launch.output)
+        wait_until(lambda: len(set(re.findall(r"worker (\d) \(w\d\) on port \d+ has ended", launch.output()))) == 2, launch.output)
     finally:
         launch.kill()
     lines = launch.output().split("\n")
     for rank in "01":
         assert lines.count(f"[worker {rank}] " + rank * 600) >= 200
         last = lines.index(f"[worker {rank}] no line break at the end of {rank}")
-        assert last < next(i for i, line in enumerate(lines) if f"worker {rank} on port" in line and "has ended (status 3)" in line)
+        assert last < next(i for i, line in enumerate(lines) if f"worker {rank} (w{int(rank) + 1}) on port" in line and "has ended (status 3)" in line)
 
 
 def runs(pid):
@@ -117,7 +175,7 @@ def test_a_worker_in_grpc_mode_has_two_ports(tmp_path):
                          "--router-dp-worker-base-port", str(base), environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
         try:
             def ports():
-                return [int(port) for port in re.findall(r"worker \d on port (\d+) started", launch.output())]
+                return [int(port) for port in re.findall(r"worker \d \(w\d\) on port (\d+) started", launch.output())]
 
             wait_until(lambda: len(ports()) == 2, launch.output)
             assert ports()[0] >= base + 2 and ports()[1] >= ports()[0] + 2

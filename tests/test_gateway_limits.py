@@ -59,7 +59,7 @@ def test_a_slow_request_goes_to_a_second_worker_and_the_first_answer_counts(rout
     assert len(workers[1].requests) == 2
     # On a slow machine the quick worker's request is hedged too, and is over before the slow one has read the hedge.
     assert 1 <= len(workers[0].requests) <= gateway.metric("portico_gateway_hedges_total") <= 2
-    assert [worker["load"] for worker in state(gateway)] == [0, 0]
+    wait_until(lambda: [worker["load"] for worker in state(gateway)] == [0, 0], gateway.output)
 
 
 def test_the_slow_worker_may_win_and_a_hedge_that_fails_harms_nobody(route):
@@ -76,7 +76,7 @@ def test_the_slow_worker_may_win_and_a_hedge_that_fails_harms_nobody(route):
     while not workers[0].requests:
         assert post(gateway).text == "ok"
     assert gateway.metric("portico_gateway_hedges_total") >= 1  # more where the slow worker reads the first hedged request late
-    assert [worker["load"] for worker in state(gateway)] == [0, 0]
+    wait_until(lambda: [worker["load"] for worker in state(gateway)] == [0, 0], gateway.output)
 
 
 def test_a_rate_lets_so_many_requests_begin_in_a_second(route):
@@ -114,7 +114,7 @@ def test_requests_wait_for_a_worker_that_is_at_its_limit(route):
     for thread in threads:
         thread.join()
     assert codes == [200] * 3
-    assert gateway.metric("portico_gateway_queued") == gateway.metric("portico_gateway_worker_requests") == 0
+    wait_until(lambda: gateway.metric("portico_gateway_queued") == gateway.metric("portico_gateway_worker_requests") == 0, gateway.output)
 
 
 def test_a_request_waits_for_a_place_no_longer_than_the_queue_allows(route):
@@ -242,6 +242,13 @@ def test_control_keys_guard_workers_and_controls_and_are_audited(route):
     assert [ask("GET", "/workers", key) for key in ("client", "k1", "k2")] == [401, 200, 200]
     assert [ask("POST", "/workers", key) for key in ("client", "k2", "k1")] == [401, 403, 202]
     assert ask("POST", "/flush_cache", "k2") == 403
+    # Clients may ask for loads, and only operators see where the workers are.
+    named = {}
+    for key in ("client", "k1", "k2"):
+        answer = requests.get(gateway.url + "/get_loads", headers={"Authorization": "Bearer " + key}, timeout=60)
+        named[key] = [worker["worker"].split(":")[0] for worker in answer.json()["workers"]]
+    assert set(named["client"]) == {"w1", "w2"} and set(named["k1"]) == set(named["k2"]) == {"http"}
+    assert [ask(method, "/get_loads", "nobody") for method in ("GET", "POST")] == [401, 401]
     assert "control: POST /workers of ops from 127.0.0.1" in gateway.output() and "k1" not in gateway.output().split(
         "listening")[-1]
 

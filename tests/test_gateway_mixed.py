@@ -8,7 +8,7 @@ import threading
 import pytest
 import requests
 from conftest import BINARY, ROOT, free_port, wait_until
-from gateway_fleet import Process
+from gateway_fleet import Process, mock_worker
 
 TOKENIZER = ROOT / "models/demo"
 
@@ -17,7 +17,7 @@ class Mix:
     """Mock workers by the schemes that the gateway is told, and the gateway."""
 
     def __init__(self, *schemes, flags=("--policy", "round_robin"), workers=()):
-        self.workers = [Process("serve", "--engine", "mock", *workers) for _ in schemes]
+        self.workers = [mock_worker(*workers) for _ in schemes]
         for worker in self.workers:
             worker.wait_ready()
         urls = [f"{scheme}127.0.0.1:{worker.port}" for scheme, worker in zip(schemes, self.workers, strict=True)]
@@ -196,7 +196,7 @@ def test_a_stream_whose_token_worker_dies_ends_with_an_error_and_done(mixes):
 def test_workers_that_take_tokens_come_and_go(mixes):
     mix = mixes("http://", workers=("--mock-ttft-ms", "20"))
     mix.wait_healthy(1)
-    worker = Process("serve", "--engine", "mock")
+    worker = mock_worker()
     try:
         worker.wait_ready()
         url = f"grpc://127.0.0.1:{worker.port}"
@@ -213,7 +213,7 @@ def test_workers_that_take_tokens_come_and_go(mixes):
 
 def test_models_have_templates_of_their_own(tmp_path):
     """--chat-template was one for all models behind a gateway."""
-    workers = [Process("serve", "--engine", "mock", "--served-model-name", name) for name in ("one", "two")]
+    workers = [mock_worker("--served-model-name", name) for name in ("one", "two")]
     template = tmp_path / "two.jinja"
     template.write_text("the template of its own: {% for message in messages %}{{ message['content'] }}{% endfor %}")
     file = tmp_path / "fleet.yaml"
@@ -278,7 +278,7 @@ class Http2Only:
 
 
 def test_a_worker_without_a_scheme_is_asked_what_it_speaks():
-    worker = Process("serve", "--engine", "mock")
+    worker = mock_worker()
     worker.wait_ready()
     relay = Http2Only(worker.port)
     gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls",

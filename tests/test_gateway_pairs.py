@@ -25,6 +25,8 @@ class Pairs:
 
     def __init__(self, prefill, decode, *flags):
         self.prefill, self.decode = [RawWorker(answer) for answer in prefill], [RawWorker(answer) for answer in decode]
+        for worker in self.prefill + self.decode:
+            worker.info = b"{}"
         words = [word for worker in self.prefill for word in ("--prefill", worker.url, "9000")]
         words += [word for worker in self.decode for word in ("--decode", worker.url)]
         self.gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--pd-disaggregation", *words,
@@ -90,6 +92,28 @@ def test_both_get_the_request_with_one_room_and_the_client_gets_the_decode_worke
     fleet.post()
     assert len({body["bootstrap_room"] for body in bodies(fleet.prefill, 2)}) == 2
     wait_until(lambda: '"prefill_worker":"w' in fleet.gateway.output(), fleet.gateway.output)
+
+
+def test_a_worker_that_does_not_run_as_its_half_of_a_pair_is_unhealthy():
+    """The gateway was ready, and clients were told to leave out a field that they had not sent."""
+    prefill, decode = RawWorker(say("prefill")), RawWorker(say("decode"))
+    prefill.info, decode.info = b'{"disaggregation_mode":"prefill"}', b'{"server_args":{"disaggregation_mode":"null"}}'
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--pd-disaggregation",
+                      "--prefill", prefill.url, "9000", "--decode", decode.url)
+    why = "it is configured as decode worker, but runs with --disaggregation-mode null"
+    try:
+        wait_until(lambda: f"is unhealthy: {why}" in gateway.output(), gateway.output)
+        assert not gateway.answers("/readiness")
+        listed = requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
+        assert [worker["reason"] for worker in listed if worker["worker_type"] == "decode"] == [why]
+        decode.info = b'{"disaggregation_mode":"decode"}'
+        gateway.wait_ready("/readiness")
+        assert requests.post(gateway.url + "/generate", json={"text": "x"}, timeout=60).json() == {"from": "decode"}
+        assert gateway.end() == 0, gateway.output()[-3000:]
+    finally:
+        gateway.kill()
+        prefill.stop()
+        decode.stop()
 
 
 def test_a_stream_is_the_decode_workers(pairs):

@@ -7,7 +7,7 @@ import time
 import pytest
 import requests
 from conftest import ROOT, SANITIZED, wait_until
-from gateway_fleet import Process, RawWorker, events, fleets  # noqa: F401 (fleets is a fixture)
+from gateway_fleet import Process, RawWorker, events, fleets, mock_worker  # noqa: F401 (fleets is a fixture)
 from grpc_client import message
 from token_stand_ins import SchedulerStandIn
 
@@ -99,8 +99,13 @@ def statuses(gateway):
 
 
 def at_rest(gateway):
-    listed = requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
-    return all(worker["load"] == 0 and worker["prefill_tokens"] == 0 for worker in listed)
+    """Waits until nothing counts as running, which is a moment after a client has its answer."""
+    def rest():
+        listed = requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
+        return all(worker["load"] == 0 and worker["prefill_tokens"] == 0 for worker in listed)
+
+    wait_until(rest, "a worker is thought to hold a request")
+    return True
 
 
 def test_a_hanging_engine_loses_its_whole_answers_to_others_and_is_used_again_when_it_infers(hanging, route):
@@ -342,7 +347,7 @@ def test_a_long_step_behind_grpc_has_twice_the_limit(route):
 
 
 def test_a_hanging_engine_behind_grpc_is_left_out_and_its_streams_end(fleets):  # noqa: F811
-    ill = Process("serve", "--engine", "mock", "--mock-fault", "stall:1")
+    ill = mock_worker("--mock-fault", "stall:1")
     try:
         ill.wait_ready()
         fleet = fleets(0, *STALL, "--health-check-timeout-secs", "1", urls=[f"grpc://127.0.0.1:{ill.port}"])
@@ -357,7 +362,7 @@ def test_a_hanging_engine_behind_grpc_is_left_out_and_its_streams_end(fleets):  
         assert cut and fleet.gateway.metric("portico_gateway_cut_streams_total") == cut
         # It has no requests any more, but has not inferred either.
         assert fleet.state()["workers"][0]["status"] == "stalled" and fleet.loads() == [0]
-        good = Process("serve", "--engine", "mock")
+        good = mock_worker()
         try:
             good.wait_ready()
             assert requests.post(fleet.url + "/workers", json={"url": f"grpc://127.0.0.1:{good.port}"}, timeout=60).status_code < 300

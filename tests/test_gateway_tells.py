@@ -7,7 +7,7 @@ import threading
 import pytest
 import requests
 from conftest import free_port, wait_until
-from gateway_fleet import Fleet, Process, RawWorker
+from gateway_fleet import Fleet, Process, RawWorker, raw  # noqa: F401  (raw is a fixture)
 
 
 @pytest.fixture
@@ -115,13 +115,51 @@ def test_the_log_names_the_model_of_a_worker_that_takes_tokens():
             process.kill()
 
 
+def test_a_worker_that_is_lost_is_a_line_of_the_log_and_so_is_a_gateway_without_workers():
+    """It was two lines with two reasons, and none told that requests were refused."""
+    fleet = Fleet(1)
+    try:
+        wait_until(lambda: "info ready: " in fleet.gateway.output(), fleet.gateway.output)
+        assert fleet.state()["workers"][0]["reason"] is None
+        fleet.workers[0].kill()
+        assert fleet.chat().status_code == 503
+        wait_until(lambda: "not ready: the only worker cannot take the request: 1 down" in fleet.gateway.output(), fleet.gateway.output)
+        assert len(health_warnings(fleet.gateway)) == 1 and "it cannot be reached (" in health_warnings(fleet.gateway)[0], fleet.gateway.output()
+        assert "it cannot be reached" in fleet.state()["workers"][0]["reason"]
+        assert "127.0.0.1" not in requests.get(fleet.url + "/metrics", timeout=60).text
+        fleet.workers[0].start()
+        wait_until(lambda: fleet.gateway.output().count("info ready: ") == 2, fleet.gateway.output)
+        assert fleet.state()["workers"][0]["reason"] is None
+    finally:
+        fleet.stop()
+
+
+def test_a_worker_that_is_still_loading_is_no_cause_for_a_warning(raw):
+    """A server that answered 503 while it loaded was unhealthy in the log."""
+    worker, gateway = raw(None)
+    loading = RawWorker(None)
+    said = b'{"error":{"message":"the model is still loading"}}'
+    loading.well = lambda: b"HTTP/1.1 503 Later\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)
+    try:
+        assert requests.post(gateway.url + "/workers", json={"url": loading.url}, timeout=60).status_code == 202
+        why = "its probe returned 503 (the model is still loading)"
+        wait_until(lambda: f"{loading.url} is not up yet: {why}" in gateway.output(), gateway.output)
+        listed = requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
+        assert [one["reason"] for one in listed] == [None, why]
+        loading.well = lambda: 200
+        wait_until(lambda: f"{loading.url} is healthy" in gateway.output(), gateway.output)
+        assert "is unhealthy" not in gateway.output()
+    finally:
+        loading.stop()
+
+
 def health_warnings(gateway):
     return [line for line in gateway.output().splitlines() if "] warning worker w1" in line and "is unhealthy: " in line]
 
 
 @pytest.mark.parametrize("url, why", [
     ("http://127.0.0.1:{closed}", "it cannot be reached (Connection refused)"),
-    ("http://127.0.0.1:{port}/v1", "its probe is answered 404; it is asked for /v1/health: leave `/v1` out of its URL"),
+    ("http://127.0.0.1:{port}/v1", "its probe returned 404; it is asked for /v1/health: leave `/v1` out of its URL"),
     ("grpc://127.0.0.1:{closed}", "Connection refused")])
 def test_the_log_says_why_a_worker_is_unhealthy(mock, url, why):
     """A wrong name, a wrong port and a wrong scheme looked alike, and nothing told of a path too much."""
@@ -161,3 +199,15 @@ def test_the_log_says_that_a_worker_does_not_use_tls():
         gateway.kill()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
+
+
+def test_a_port_for_metrics_that_is_taken_is_told_with_its_flag():
+    """Only the address was named, which looked like the gateway's own."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-host", "127.0.0.1", "--prometheus-port", port)
+        try:
+            assert gateway.process.wait(60) == 1
+        finally:
+            gateway.kill()
+    assert f"--prometheus-port: cannot listen on 127.0.0.1:{port}" in gateway.output()

@@ -13,67 +13,12 @@ import pytest
 import requests
 
 from conftest import BRIEF, WAIT_SECONDS, wait_until
+from hostile_grammars import HOSTILE, named, overlapping, variant
 
 
 def ask(server, timeout=WAIT_SECONDS, **fields):
     body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, **fields}
     return requests.post(server.url + "/v1/chat/completions", json=body, timeout=timeout)
-
-
-def named(schema):
-    return {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}
-
-
-def nested(depth, leaf):
-    for _ in range(depth):
-        leaf = {"type": "array", "items": leaf}
-    return leaf
-
-
-def branching(depth):
-    """2^depth ways to hold at once."""
-    return {"allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(depth)],
-            "properties": {f"{c}{i}": {"type": "integer"} for i in range(depth) for c in "ab"}}
-
-
-HOSTILE = [
-    named(nested(100, {"type": "integer"})),
-    named({"enum": [f"{'x' * 100}{i}" for i in range(4000)]}),
-    named({"type": "string", "pattern": "(a{1,100}){1,100}"}),
-    named({"type": "string", "pattern": "(" * 300 + "a" + ")" * 300}),
-    named({"type": "string", "maxLength": 10**9}),
-    named({"type": "array", "items": {"type": "array", "maxItems": 900, "items": {"type": "null"}}, "maxItems": 10**7}),
-    named(branching(40)),
-    named({"properties": {f"p{i}": {"type": "string"} for i in range(30000)}}),
-    named({"$ref": "#"}),
-    named({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
-    {"regex": "(a|a)*" * 200},
-    {"regex": "(" * 5000},
-    {"regex": "((a{0,100}){0,100}){0,100}"},
-    {"regex": "[\\u0000-\\u{10ffff}]{10000}" * 20},
-    {"ebnf": "root ::= root root | root"},
-    {"ebnf": "root ::= " + "(" * 20000 + '"a"' + ")" * 20000},
-    {"ebnf": 'root ::= ("a"{0,9000} "b"{0,9000}){0,9000}'},
-    {"ebnf": "\n".join(["root ::= r0"] + [f'r{i} ::= r{i + 1} r{i + 1} | "a"' for i in range(3000)] + ['r3000 ::= "b"'])},
-    {"structural_tag": {"type": "structural_tag", "format": json.loads(
-        '{"type":"sequence","elements":[' * 60 + '{"type":"any_text"}' + "]}" * 60)}},
-    {"guided_choice": ["y" * 1000 + str(i) for i in range(500)]},
-]
-
-
-def variant(i):
-    """The i-th of endless different ones: only equal texts share a compilation."""
-    fields = json.loads(json.dumps(HOSTILE[i % len(HOSTILE)]))
-    tail = f"z{i}"
-    if "response_format" in fields:
-        fields["response_format"]["json_schema"]["schema"]["title"] = tail
-    elif "regex" in fields:
-        fields["regex"] += tail
-    elif "ebnf" in fields:
-        fields["ebnf"] += f'\n{tail} ::= "z"'
-    elif "guided_choice" in fields:
-        fields["guided_choice"].append(tail)
-    return fields
 
 
 @contextlib.contextmanager
@@ -180,6 +125,18 @@ def test_a_grammar_that_is_slow_to_apply_ends_its_own_answer_alone(demo, ebnf):
         answer = slow.result()
     assert answer.status_code == 200 or answer.json()["error"] == {
         "message": "ebnf: it takes too long to apply", "type": "invalid_request_error", "param": "ebnf", "code": None}
+
+
+def test_a_single_mask_that_takes_too_long_ends_its_own_answer_alone(demo):
+    # One mask of this grammar took 8 s, and what it took was looked at behind it only.
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(requests.post, demo.url + "/generate", timeout=WAIT_SECONDS, json={
+            "text": "one", "sampling_params": {"ebnf": overlapping(200), "max_new_tokens": 6}})
+        assert ask(demo).status_code == 200
+        answer = slow.result()
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["message"] == "ebnf: it takes too long to apply"
+    demo.settle()
 
 
 def test_an_answer_that_ends_at_once_is_an_answer(demo):

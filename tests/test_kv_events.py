@@ -8,7 +8,7 @@ import grpc
 import pytest
 import requests
 from conftest import Server, wait_until
-from gateway_fleet import Process
+from gateway_fleet import Process, mock_worker
 from grpc_client import Client
 
 CELLS = ("--mock-kv-cells", "4000", "--mock-step-ms", "1")
@@ -110,7 +110,7 @@ class Pair:
     """Two workers with caches, and a gateway that follows them."""
 
     def __init__(self, policy="cost"):
-        self.workers = [Process("serve", "--engine", "mock", *CELLS) for _ in range(2)]
+        self.workers = [mock_worker(*CELLS) for _ in range(2)]
         for worker in self.workers:
             worker.wait_ready()
         self.gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--show-workers", "--policy", policy,

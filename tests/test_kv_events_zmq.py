@@ -222,7 +222,7 @@ def test_text_is_forgotten_when_the_cache_is_cleared(gateway):
 
 
 def test_servers_say_themselves_where_they_publish_and_each_rank_has_a_port():
-    port = free_port()
+    port = free_port(2)
     ranks = [Publisher(port=port), Publisher(port=port + 1)]
     silent = HttpWorker()
     telling = HttpWorker({"kv_events": {"publisher": "zmq", "endpoint_host": "*", "endpoint_port_base": port,

@@ -5,7 +5,6 @@ import resource
 import struct
 import subprocess
 import threading
-import time
 
 import pytest
 import requests
@@ -97,7 +96,7 @@ def test_the_log_tells_how_each_request_ended(start):
         next(stream.iter_lines())
     wait_until(lambda: "left-1: the client left" in server.output(), server.output)
     log = server.output()
-    named = re.search(r"request (cmpl-\S+): model \S+, 1 prompts, 2 prompt tokens, n 1, max_tokens 3, temperature 1.00", log)
+    named = re.search(r"request (cmpl-\S+): model \S+, 1 prompt, 2 prompt tokens, n 1, max_tokens 3, temperature 1.00", log)
     assert named and f"request {named[1]}: ended after" in log, log
     assert "request native-1: model" in log and "n 2, max_tokens 2" in log
     assert re.search(r"request native-1: ended after .* ms: 2 length; .* prompt tokens .*, 4 new tokens", log), log
@@ -130,7 +129,7 @@ def test_a_damaged_gguf_file_is_refused_by_name(start, tmp_path):
     bad = tmp_path / "bad.gguf"
     damaged_gguf(bad)
     limit = None if SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30,) * 2)  # ASan maps terabytes
-    ended = subprocess.run([BINARY, "serve", "--port", "1", "--model-path", bad], capture_output=True, text=True,
+    ended = subprocess.run([BINARY, "serve", "--port", "0", "--model-path", bad], capture_output=True, text=True,
                            timeout=WAIT_SECONDS, preexec_fn=limit)
     assert ended.returncode == 1, ended.stderr
     assert "qwen3.vocab_size is 2147484032, but token_embd.weight has 384" in ended.stderr
@@ -160,23 +159,20 @@ def test_health_answers_while_weights_are_read(start):
     """Weights are read on a thread of their own: long prompts and controls go on meanwhile."""
     server = start()
     model = requests.get(server.url + "/get_model_info", timeout=60).json()["model_path"]
-    done = threading.Event()
+    statuses = []
 
     def update():
         for _ in range(3):
-            assert requests.post(server.url + "/update_weights_from_disk", timeout=WAIT_SECONDS,
-                                 json={"model_path": model}).status_code == 200
-        done.set()
+            statuses.append(requests.post(server.url + "/update_weights_from_disk", timeout=WAIT_SECONDS,
+                                          json={"model_path": model}).status_code)
 
     thread = threading.Thread(target=update)
     thread.start()
     long_prompt = "word " * 20000  # planned on the pool
-    while not done.is_set():
-        begin = time.time()
+    while thread.is_alive():
         assert requests.post(server.url + "/v1/completions", timeout=60,
                              json={"prompt": long_prompt}).status_code == 400
-        assert time.time() - begin < 30
-    thread.join()
+    assert statuses == [200] * 3
 
 
 def test_threads_follow_the_affinity_mask(start):

@@ -73,6 +73,7 @@ def test_the_server_info_has_the_options_of_each_and_no_secret(both):
     assert "s3cret" not in answer.text
     assert [(model["id"], model["context_length"]) for model in info["models"]] == [("one", 0), ("two", 30000)]
     assert info["served_model_name"] == "one" and info["port"] == both.port
+    assert info["disaggregation_mode"] == "null"  # gateways of prefill and decode workers took it for one
     assert [state["model"] for state in info["internal_states"]] == ["one", "two"]
 
 
@@ -163,7 +164,8 @@ def test_a_full_queue_of_one_is_not_the_others(start):
         threads.append(threading.Thread(target=chat, args=(server, "narrow"), kwargs={"max_tokens": ENDLESS}))
         threads[-1].start()
         server.wait_for(f"portico_requests_{state}", 1, model_name="narrow")
-    assert chat(server, "narrow").status_code == 429
+    refused = chat(server, "narrow")
+    assert refused.status_code == 429 and refused.json()["error"]["code"] == "queue_full"
     assert chat(server, "wide", max_tokens=1).status_code == 200
     assert post(server, "/abort_request", {"abort_all": True}).status_code == 200
     for thread in threads:

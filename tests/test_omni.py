@@ -174,6 +174,13 @@ def test_wrong_speech_is_refused_and_the_field_named(omni, param, body):
 def test_other_models_are_told(omni):
     answer = say(omni, "x", model="tts-9")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+    assert "leave `model` out, or start the server with --accept-any-model" in answer.json()["error"]["message"]
+
+
+@needs_speech
+def test_the_log_says_what_the_pipeline_does(omni):
+    """It said nothing of speech."""
+    assert "info pipeline `demo-omni`: speech (slt, " in omni.output()
 
 
 NOISE = base64.b64encode(b"this is no sound").decode()

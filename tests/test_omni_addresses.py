@@ -131,7 +131,7 @@ def test_what_is_there_must_be_sound_of_a_bounded_size(mock_file, files, start):
     with socket.socket() as nobody:  # bound, but it does not listen
         nobody.bind(("127.0.0.1", 0))
         refused(chat(server, audios=[f"http://127.0.0.1:{nobody.getsockname()[1]}/a.wav"]), "audios", "reached")
-    assert server.metric("portico_media_fetches") == 0
+    server.wait_for("portico_media_fetches", 0)
 
 
 def test_names_that_lead_into_private_networks_are_refused(mock_file, files, start):

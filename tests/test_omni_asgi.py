@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -65,20 +66,20 @@ async def idle(client):
         await asyncio.sleep(0.02)
 
 
-def test_the_application_starts_the_pipeline_and_ends_it_at_shutdown(mock_file):
+def test_the_application_starts_the_pipeline_and_ends_it_at_shutdown(mock_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     seen = {}
 
     async def test(app):
         seen["pid"] = app.client._process.pid
-        seen["folder"] = app.client._process._folder.name
-        assert alive(seen["pid"])
+        assert alive(seen["pid"]) and not list(tmp_path.glob("portico-omni-*")), "its key is still in a file"
         status, body = await Http(app, "/v1/models", method="GET").all()
         assert status == 200 and json.loads(body)["data"][0]["id"] == "parrot"
         status, body = await Http(app, SPEECH, json_body={"input": "hello", "model": "another"}).all()
         assert status == 404 and json.loads(body)["error"]["code"] == "model_not_found"
         assert (await app.client.health()) == {"status": "healthy", "running": True, "problems": []}
     with_app(mock_file, test, model_name="parrot")
-    assert not alive(seen["pid"]) and not os.path.exists(seen["folder"])
+    assert not alive(seen["pid"])
 
 
 def test_speech_chat_and_transcriptions_pass_through(mock_file):
@@ -323,10 +324,13 @@ def test_launch_server_does_all_and_ends_at_sigterm(mock_file):
         launched.kill()
 
 
-def test_no_pipeline_outlives_the_program_that_has_started_it(mock_file):
+def test_no_pipeline_outlives_the_program_that_has_started_it(mock_file, tmp_path, monkeypatch):
+    """Nor the folder with its key, which stayed for ever."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     holder = program(HOLD, mock_file)
     pid = int(holder.stdout.readline())
     assert alive(pid)
     holder.kill()
     holder.wait()
     wait_until(lambda: not alive(pid), "the pipeline goes on")
+    assert not list(tmp_path.glob("portico-omni-*"))

@@ -123,9 +123,9 @@ def test_stages_take_only_what_they_say(start, tmp_path):
     def speak(**fields):
         return requests.post(server.url + "/v1/audio/speech", json={"input": "x", "response_format": "pcm", **fields}, timeout=60)
     assert len(speak(ref_audio=data_url(wav())).content) == 960
-    refused(speak(ref_audio=data_url(wav()), ref_text="a"), "ref_text", "can honour")
-    refused(speak(references=[{"audio": data_url(wav())}]), "references", "can honour")
-    refused(speak(task_type="Base"), "task_type", "can honour")
+    refused(speak(ref_audio=data_url(wav()), ref_text="a"), "ref_text", "supports it")
+    refused(speak(references=[{"audio": data_url(wav())}]), "references", "supports it")
+    refused(speak(task_type="Base"), "task_type", "supports it")
     uploaded = {"files": {"audio_sample": ("a", wav())}, "timeout": 60}
     refused(requests.post(server.url + "/v1/audio/voices", data={"name": "a", "consent": "yes", "ref_text": "b"}, **uploaded), "ref_text")
     assert requests.post(server.url + "/v1/audio/voices", data={"name": "a", "consent": "yes"}, **uploaded).status_code == 200
@@ -137,7 +137,7 @@ def test_a_pipeline_that_imitates_nobody_looks_at_no_address(start, tmp_path):
     for field, value in {"ref_audio": "http://127.0.0.1:1/a", "ref_text": "a", "references": [], "task_type": "Base", "x_vector_only_mode": True,
                          "token_count": 1, "duration_tokens": 1, "initial_codec_chunk_frames": 0}.items():
         answer = requests.post(server.url + "/v1/audio/speech", json={"input": "x", field: value}, timeout=60)
-        refused(answer, field, "no stage of this pipeline can honour it")
+        refused(answer, field, "no stage of this pipeline supports it")
 
 
 def test_a_field_that_does_not_exist_ends_the_start(tmp_path):

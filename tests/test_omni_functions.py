@@ -153,7 +153,7 @@ def test_a_part_that_a_stage_has_made_wrongly_fails_its_request_alone(pipeline):
     for text in "rate rates negative bytes floats clip reason tokens index shape dtype time seconds".split():
         answer = say(server, text)
         assert answer.status_code == 500 and answer.json()["error"]["message"] == "stage `voice` failed", (text, answer.text)
-    assert "sample_rate must be an integer from 1 to 1000000, got 24000.5" in server.output()
+    wait_until(lambda: "sample_rate must be an integer from 1 to 1000000, got 24000.5" in server.output(), server.output)
     assert steps(say(server, "fine")) == [7]
     assert server.metric("portico_stage_process_restarts_total") == 0
 

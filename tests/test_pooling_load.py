@@ -149,7 +149,7 @@ class Held:
 def status_of(server, path, body):
     try:
         return post(server, path, body).status_code
-    except requests.ConnectionError:
+    except requests.RequestException:  # it has ended, before its answer or within
         return 0
 
 

@@ -45,7 +45,8 @@ def test_all_stages_are_told_of_the_end_and_a_second_signal_ends_the_wait_for_th
         server.process.terminate()
         assert server.process.wait(WAIT_SECONDS) == 130
     finally:
-        os.kill(held, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(held, signal.SIGKILL)
         server.process.kill()
         server.log.close()
 

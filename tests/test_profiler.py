@@ -118,8 +118,8 @@ def test_the_command_line_names_the_folder_and_the_bound(start, folder, tmp_path
     assert post(server, "/start_request_profile", run_id="b", event_dir=str(folder / "b")).json()["error"]["param"] == "event_dir"
     assert post(server, "/stop_request_profile").status_code == 200
     (tmp_path / "file").write_text("")
-    for command in (("serve", "--engine", "mock"), ("route", "--worker-urls", "http://127.0.0.1:9")):
-        done = subprocess.run([str(BINARY), *command, "--profile-dir", str(tmp_path / "file")], capture_output=True, text=True, timeout=WAIT_SECONDS)
+    for command in (("serve", "--engine", "mock"), ("route", "--prometheus-port", "0", "--worker-urls", "http://127.0.0.1:9")):
+        done = subprocess.run([str(BINARY), *command, "--port", "0", "--profile-dir", str(tmp_path / "file")], capture_output=True, text=True, timeout=WAIT_SECONDS)
         assert done.returncode != 0 and "--profile-dir" in done.stderr + done.stdout
 
 

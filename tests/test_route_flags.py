@@ -1,6 +1,5 @@
 """The flags of `portico route`: what it takes, abbreviates and refuses."""
 import re
-import socket
 import subprocess
 
 import pytest
@@ -22,21 +21,46 @@ def test_a_flag_that_portico_does_not_have_is_named():
 
 def test_the_defaults_of_sglang_routers_backends_are_taken():
     """They were refused as flags that Portico does not have."""
-    for flag, value, good in (("--backend", "sglang", True), ("--history-backend", "memory", True), ("--history-backend", "none", True),
-                              ("--backend", "openai", False), ("--history-backend", "redis", False)):
+    for flag, value, good, why in (("--backend", "sglang", True, "only"), ("--history-backend", "memory", True, "`"),
+                                   ("--history-backend", "none", True, "`"),
+                                   ("--backend", "openai", False, "only sglang is accepted; workers of all engines are recognized"),
+                                   ("--history-backend", "redis", False, "`redis` is not one of memory, none; the gateway keeps no conversations")):
         # The last flag is wrong in any case: nothing starts.
         status, said = run("route", "--worker-urls", "http://a:1", flag, value, "--port", "many")
-        assert status == 2 and (f"{flag}: `{value}` is not one of" in said) is not good, said
+        assert status == 2 and (f"{flag}: {why}\n" in said) is not good, said
 
 
 def test_the_manual_names_what_is_refused():
     manual = (ROOT / "docs/gateway.md").read_text()
-    refused = manual.split("are rejected by name at the start: ")[1].split("\n\n")[0]
-    for flag in re.findall(r"`(--[\w-]+)`", refused):
+    refused = re.findall(r"`(--[\w-]+)`", manual.split("are rejected by name at the start: ")[1].split("\n\n")[0])
+    for flag in refused:
         status, said = run("route", flag, "1")
-        assert status == 2 and f"{flag}: portico does not have this yet" in said, said
-    for flag in re.findall(r'"([\w-]+)"', (ROOT / "src/app/options/route_options_table.cc").read_text().split("kMissing[] =")[1].split(";")[0]):
-        assert f"`--{flag}`" in refused
+        assert status == 2 and f"unknown flag {flag}: " in said, said
+    hints = (ROOT / "src/app/options/route_flag_hints.cc").read_text()
+    known, of_smg = [re.findall(r'\.name = "([\w-]+)"', part) for part in hints.split("kSglangRouter[] =")[1].split("kSmg[] =")]
+    assert refused == ["--" + flag for flag in known]
+    # Those of smg that have another name here.
+    renamed = re.findall(r"^\| (`--.*) \| `(--[\w-]+)` \|", manual.split("| smg 1.13 | Portico |")[1].split("\n\n")[0], re.MULTILINE)
+    assert len(of_smg) > 60
+    for flags, here in renamed:
+        for flag in re.findall(r"`(--[\w-]+)`", flags):
+            status, said = run("route", flag, "1")
+            assert status == 2 and f"unknown flag {flag}; here it is {here}" in said, said
+    assert len(re.findall("--", "".join(flags for flags, _ in renamed))) == hints.count(".flag = ")
+
+
+def test_flags_of_smg_get_a_reason():
+    """--enable-rl was taken for --enable-igw, and --header-read-timeout-secs for --health-check-timeout-secs."""
+    for flag, why in (("--enable-rl", "no /v1/rl"), ("--epd-disaggregation", "EPD"), ("--mesh-port", "no mesh"),
+                      ("--header-read-timeout-secs", "has no flag"), ("--tenant-api-key", "no tenants"), ("--enable-wasm", "no WASM")):
+        for command in (("route",), ("route", "--worker-urls", "grpc://a:1")):
+            status, said = run(*command, flag, "1")
+            assert status == 2 and f"unknown flag {flag}: " in said and why in said, said
+    status, said = run("launch", "--engine", "mock", "--router-sticky-sessions")
+    assert status == 2 and "unknown flag --router-sticky-sessions: --router-policy manual" in said, said
+    # A name that is shortened is one of Portico's own first.
+    status, said = run("route", "--worker-urls", "grpc://a:1", "--model", "/nowhere")
+    assert status == 2 and "--model-path: /nowhere" in said, said
 
 
 def test_an_abbreviation_must_be_unambiguous():
@@ -88,14 +112,6 @@ def test_log_levels_have_the_names_of_other_servers_too():
             # The last flag is wrong in any case: nothing starts.
             status, said = run(*command, f"--{prefix}log-level", level, "--port", "many")
             assert status == 2 and "log-level" not in said and "many" in said, said
-
-
-def test_a_port_for_metrics_that_is_taken_is_told_with_its_flag():
-    """Only the address was named, which looked like the gateway's own."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        status, said = run("route", "--host", "127.0.0.1", "--port", "0", "--prometheus-host", "127.0.0.1", "--prometheus-port", str(port))
-        assert status == 1 and f"--prometheus-port: cannot listen on 127.0.0.1:{port}" in said, said
 
 
 def test_a_list_without_a_value_is_refused():
@@ -197,7 +213,7 @@ def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):
 def test_what_is_wrong_below_a_key_has_its_own_line(tmp_path):
     """All of it was told of the line of `workers`, and a template that is not there of none."""
     file = tmp_path / "fleet.yaml"
-    for text, wanted in (("workers:\n  - url: http://a:1\n    apikey: k\n", ":3: workers: there is no key `apikey`"),
+    for text, wanted in (("workers:\n  - url: http://a:1\n    apikey: k\n", ":3: workers: unknown key `apikey` of a worker"),
                          ("workers:\n  - http://a:1\n  - ftp://b:1\n", ":3: workers: "),
                          ("models:\n  a:\n    chat-template: [1]\n", ":3: models: "),
                          ("policy: cost\nmodels:\n  a:\n    chat-template: /nowhere.jinja\n", ":3: models: `a`: ")):
@@ -208,18 +224,18 @@ def test_what_is_wrong_below_a_key_has_its_own_line(tmp_path):
 
 def test_a_name_that_is_none_is_answered_with_the_closest_one(tmp_path):
     """serve and omni did so, route and its file did not."""
-    for words, wanted in ((("route", "--polcy", "random"), "there is no flag --polcy; did you mean --policy?"),
+    for words, wanted in ((("route", "--polcy", "random"), "unknown flag --polcy; did you mean --policy?"),
                           (("launch", "--engine", "mock", "--router-polcy", "random"), "did you mean --router-policy?"),
                           (("serv",), "there is no command `serv`; did you mean `serve`?"),
                           (("nonsense",), "there is no command `nonsense`; portico --help lists them"),
-                          (("route", "--nonsense"), "there is no flag --nonsense; portico route --help lists all\n")):
+                          (("route", "--nonsense"), "unknown flag --nonsense; portico route --help lists all\n")):
         status, said = run(*words)
         assert status == 2 and wanted in said, said
     file = tmp_path / "fleet.yaml"
-    for text, wanted in (("worker: [http://a:1]", "worker: there is no such key; did you mean `workers`?"),
+    for text, wanted in (("worker: [http://a:1]", ":1: unknown key `worker`; did you mean `workers`?"),
                          ("max_concurent_requests: 1", "did you mean `max-concurrent-requests`?"),
                          ("workers: [{url: http://a:1, apikey: k}]", "did you mean `api-key`?"),
-                         ("models: {a: {tokenizer: /t}}", "there is no key `tokenizer` of a model\n"),
+                         ("models: {a: {tokenizer: /t}}", "unknown key `tokenizer` of a model\n"),
                          ("models: {a: {tokeniser-path: /t}}", "did you mean `tokenizer-path`?")):
         file.write_text(text + "\n")
         status, said = run("check", str(file))
@@ -230,7 +246,7 @@ def test_check_says_that_a_file_is_of_serve(tmp_path):
     file = tmp_path / "serve.yaml"
     file.write_text("max-body-bytes: 1MiB\n")
     status, said = run("check", str(file))
-    assert status == 1 and "there is no such key; it is one of `portico serve`" in said, said
+    assert status == 1 and "unknown key `max-body-bytes`; it is one of `portico serve`" in said, said
     file.write_text("models:\n  - model-path: /m\n")
     status, said = run("check", str(file))
     assert status == 1 and "a list of models is one of `portico serve`" in said, said
@@ -241,7 +257,7 @@ def test_check_takes_several_files_and_tells_of_one_without_workers(tmp_path):
     for file, text in zip(files, ("workers: [http://a:1]\n", "prot: 1\n", "policy: random\n")):
         file.write_text(text)
     status, said = run("check", *map(str, files))
-    assert status == 1 and f"{files[0]}: good; 1 worker, policy cost\n" in said and f"{files[1]}:1: prot" in said, said
+    assert status == 1 and f"{files[0]}: good; 1 worker, policy cost\n" in said and f"{files[1]}:1: unknown key `prot`" in said, said
     assert f"{files[2]}: good; 0 workers (flags or POST /workers have to name some), policy random\n" in said, said
     assert run("check", str(files[0]), "--help")[0] == 2 and run("check")[0] == 2 and run("check", "--help")[0] == 0
 
@@ -260,7 +276,7 @@ def test_a_flag_of_the_gateway_without_its_prefix_ends_a_launch():
 def test_what_is_wrong_with_a_model_of_the_file_is_named(tmp_path):
     file = tmp_path / "fleet.yaml"
     for text, wanted in (("[a]", "must be a mapping"), ("{a: 1}", "`a` must be a mapping"),
-                         ("{a: {nothing: 1}}", "no key `nothing`"), ("{a: {chat-template: [1]}}", "chat-template"),
+                         ("{a: {nothing: 1}}", "unknown key `nothing`"), ("{a: {chat-template: [1]}}", "chat-template"),
                          ("{a: {tool-call-parser: nothing}}", "`a`: tool-call-parser: there is no parser `nothing`"),
                          ("{a: {chat-template: /nowhere.jinja}}", "/nowhere.jinja"),
                          # A tokenizer that is not there was good.

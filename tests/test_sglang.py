@@ -42,6 +42,10 @@ def generate(server, **body):
     return requests.post(server.url + "/generate", json=body, timeout=60)
 
 
+def in_engine(server):
+    return server.metric("portico_requests_running") + server.metric("portico_requests_waiting")
+
+
 def events(response):
     lines = [line for line in getattr(response, "lines", None) or response.iter_lines() if line.startswith(b"data: ")]
     assert lines[-1] == b"data: [DONE]"
@@ -180,18 +184,15 @@ def test_an_abort_call_ends_a_stream_with_its_reason(slow):
 
 
 def test_an_abort_takes_no_request_whose_name_begins_alike(slow):
-    def ask(rid, result):
-        result[rid] = generate(slow, text="one two", rid=rid, sampling_params={"max_new_tokens": 40, "ignore_eos": True}).json()
-
-    result = {}
-    threads = [threading.Thread(target=ask, args=(rid, result)) for rid in ("r-1", "r-10")]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.3)
+    streams = []
+    for rid, tokens in (("r-1", 1900), ("r-10", 40)):
+        response = requests.post(slow.url + "/generate", stream=True, timeout=60, json={
+            "text": "one two", "stream": True, "rid": rid, "sampling_params": {"max_new_tokens": tokens, "ignore_eos": True}})
+        streams.append(response.iter_lines())
+        next(streams[-1])
     requests.post(slow.url + "/abort_request", json={"rid": "r-1"}, timeout=60)
-    for thread in threads:
-        thread.join()
-    assert result["r-10"]["meta_info"]["finish_reason"]["type"] == "length"
+    ends = [[json.loads(line[6:]) for line in lines if line.startswith(b"data: {")][-1] for lines in streams]
+    assert [end["meta_info"]["finish_reason"]["type"] for end in ends] == ["abort", "length"]
 
 
 @pytest.mark.parametrize("mode", ["in_place", "retract"])
@@ -201,7 +202,7 @@ def test_requests_wait_while_the_engine_is_paused(server, mode):
     thread = threading.Thread(target=lambda: answers.append(
         generate(server, text="one two", sampling_params={"max_new_tokens": 3}).json()))
     thread.start()
-    time.sleep(0.3)
+    wait_until(lambda: in_engine(server) == 1, "it does not come")
     assert not answers
     assert requests.post(server.url + "/continue_generation", json={}, timeout=60).status_code == 200
     thread.join(60)
@@ -213,14 +214,14 @@ def test_a_pause_that_aborts_ends_what_runs_and_holds_what_comes(slow):
     ask = lambda: answers.append(generate(slow, text="one two", sampling_params={"max_new_tokens": 1900, "ignore_eos": True}).json())
     thread = threading.Thread(target=ask)
     thread.start()
-    wait_until(lambda: slow.metric("portico_requests_running") + slow.metric("portico_requests_waiting") > 0, "it does not run")
+    wait_until(lambda: in_engine(slow) > 0, "it does not run")
     assert requests.post(slow.url + "/pause_generation", json={"mode": "abort"}, timeout=60).status_code == 200
     thread.join(60)
     assert answers[0]["meta_info"]["finish_reason"]["type"] == "abort"
     later = threading.Thread(target=lambda: answers.append(
         generate(slow, text="one two", sampling_params={"max_new_tokens": 2}).json()))
     later.start()
-    time.sleep(0.3)
+    wait_until(lambda: in_engine(slow) == 1, "it does not come")
     assert len(answers) == 1
     requests.post(slow.url + "/continue_generation", json={}, timeout=60)
     later.join(60)
@@ -242,8 +243,7 @@ def test_requests_are_aborted_before_their_weights_are_replaced(slow):
     threads = [threading.Thread(target=lambda: answers.append(generate(slow, **body).json())) for _ in range(3)]
     for thread in threads:
         thread.start()
-    wait_until(lambda: slow.metric("portico_requests_running") + slow.metric("portico_requests_waiting") == 3,
-               "they do not all run")
+    wait_until(lambda: in_engine(slow) == 3, "they do not all run")
     answer = requests.post(slow.url + "/update_weights_from_disk", timeout=60,
                            json={"model_path": str(DEMO), "abort_all_requests": True})
     assert answer.status_code == 200, answer.text

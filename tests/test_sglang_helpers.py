@@ -109,17 +109,17 @@ def test_whatever_a_decoder_says_is_said_of_the_file(helpers):
     assert ask("bytes")[2] == b"bytes"
 
 
-@pytest.mark.parametrize("helpers", [0.5], indirect=True)
+@pytest.mark.parametrize("helpers", [2.0], indirect=True)
 def test_media_that_take_too_long_are_refused_and_end_their_process_with_its_pool(helpers, tmp_path, capsys):
     ask = Asked(helpers)
     pool = struct.unpack("<q", ask("pool")[1])[0]
-    assert ask("wait")[0] == {"error": "it takes longer than 0.5 s", "status": 400, "ends": True}
+    assert ask("wait")[0] == {"error": "it takes longer than 2 s", "status": 400, "ends": True}
     assert ask.socket.recv(1) == b""  # the pool does not keep the connection
     wait_until(lambda: gone(pool), "its pool is left")
     wait_for_end(helpers)
     helpers.keep()
     assert Asked(helpers)("bytes")[2] == b"bytes"
-    assert "0.5 s are not enough to read image of 4 bytes" in (tmp_path / "said").read_text()
+    assert "2 s are not enough to read image of 4 bytes" in (tmp_path / "said").read_text()
     assert "has ended (exit code -9, while it read image of 4 bytes) and is started again" in capsys.readouterr().out
 
 
@@ -147,6 +147,9 @@ def test_a_processor_that_makes_too_much_is_not_believed(helpers, monkeypatch):
     class Connection:
         def sendall(self, data):
             sent.append(data)
+
+        def recv(self, size, flags):
+            raise BlockingIOError
 
     head = {"media": [{"kind": "image", "size": 0}]}
     monkeypatch.setattr(sglang_media, "read_request", lambda _: (head, [b""]))
@@ -191,6 +194,29 @@ def test_what_the_machine_lacks_is_not_said_of_the_media():
     cut_short = FFmpegError(errno.EIO, "of a file that is cut short")
     for error in (cut_short, raised(ValueError("x"), cut_short), OSError(errno.EINVAL, "x"), raised(ValueError("x"), OSError("x"))):
         assert not sglang_faults.is_ours(error) and not sglang_faults.is_last(error)
+
+
+@pytest.mark.parametrize("file", [b"CUDA error", b"OggSCUDA error", b"CUDA out of memory", b"OutOfMemoryError", b"AcceleratorError"])
+def test_what_a_file_says_of_the_device_is_not_believed(file):
+    # So SGLang's loaders quote it; ten bytes ended the process that read them.
+    error = raised(RuntimeError(f"Error while loading data {file!s}: cannot identify it"), ValueError(f"cannot identify {file!s}"))
+    assert not sglang_faults.is_ours(error) and not sglang_faults.is_last(error)
+
+
+def test_postscript_is_never_run():
+    for file in (b"%!PS-Adobe-3.0 EPSF-3.0\n", bytes.fromhex("c5d0d3c6")):
+        with pytest.raises(ValueError, match="PostScript"):
+            sglang_containers.check_file("image", file)
+
+
+def test_what_nobody_waits_for_is_not_read(helpers):
+    given_up = Asked(helpers)
+    head = json.dumps({"text": "", "ids": [1], "media": [{"kind": "image", "size": 4, "detail": None}]}).encode()
+    # Where the process were not to look, it would wait for ten minutes.
+    given_up.socket.sendall(struct.pack("<I", len(head)) + head + b"wait")
+    given_up.socket.shutdown(socket.SHUT_RDWR)
+    given_up.socket.close()
+    assert Asked(helpers)("bytes")[2] == b"bytes"
 
 
 def test_after_the_launcher_began_to_stop_nothing_is_started_again(helpers, monkeypatch):

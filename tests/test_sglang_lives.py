@@ -1,14 +1,16 @@
 """What SGLang is after it has been started again, and what is asked of one that runs already before it is joined."""
 import contextlib
 import json
+import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import requests
 from conftest import Server, wait_until
 
-from test_sglang import DEMO, STAND_IN, flags, generate, kill_engine
+from test_sglang import DEMO, STAND_IN, engine_pid, flags, generate, kill_engine
 from test_sglang_controls import post, short
 
 
@@ -84,6 +86,27 @@ def test_a_launcher_starts_again_in_the_folder_of_one_that_was_killed(start, tmp
         assert short(server).status_code == 200
         server.stop()
         server.stop = lambda: None
+
+
+def test_the_sockets_of_a_killed_server_go_with_the_next_start(start, monkeypatch):
+    # They stayed in /tmp for ever.
+    with tempfile.TemporaryDirectory() as folder:  # names of sockets are short
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        killed = start(*flags())
+        left = os.listdir(folder)
+        assert len(left) == 1
+        engine = engine_pid(killed)
+        killed.process.kill()
+        killed.process.wait()
+        killed.stop = lambda: None
+        wait_until(lambda: not os.path.exists(f"/proc/{engine}"), "the engine is left alone")
+        assert os.listdir(folder) == left
+        server = start(*flags())
+        there = os.listdir(folder)
+        assert len(there) == 1 and there != left
+        server.stop()
+        server.stop = lambda: None
+        assert os.listdir(folder) == []
 
 
 def test_an_engine_that_reads_a_message_otherwise_is_not_joined(tmp_path):

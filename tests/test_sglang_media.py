@@ -13,6 +13,7 @@ import grpc
 import pytest
 import requests
 from conftest import wait_until
+from gateway_fleet import Process
 from grpc_client import Client
 from test_sglang import engine_pid, events, flags, generate, kill_engine
 
@@ -214,6 +215,22 @@ def test_media_that_break_their_decoder_leave_every_engine_in_service(start, tem
         assert answer.status_code == 400, answer.text
     for _ in range(4):
         assert generate(pair, input_ids=[514], sampling_params=GREEDY).status_code == 200
+
+
+def test_media_that_a_server_has_no_memory_for_open_no_breaker_of_a_gateway(server):
+    # Their failures counted against each worker that they were tried on.
+    gateway = Process("route", "--prometheus-port", "0", "--worker-urls", server.url, "--cb-failure-threshold", "1")
+    try:
+        gateway.wait_ready("/readiness")
+        for _ in range(3):
+            answer = generate(gateway, input_ids=[514], image_data=image(b"FULL"), sampling_params=GREEDY)
+            assert answer.status_code == 500 and answer.json()["error"]["code"] == "media_failed", answer.text
+            assert answer.headers["x-portico-failure"] == "media_failed"
+        assert generate(gateway, input_ids=[514], sampling_params=GREEDY).status_code == 200
+        assert gateway.metric("portico_gateway_worker_breaker_opened_total") == 0
+        assert gateway.end() == 0, gateway.output()
+    finally:
+        gateway.kill()
 
 
 def test_a_batch_may_have_many_prompts_with_media(server):

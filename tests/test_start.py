@@ -69,8 +69,8 @@ def test_the_kv_cache_has_the_type_that_is_asked_for(start):
 
 def test_too_long_a_context_is_refused_before_a_weight_is_converted(tmp_path):
     """The model was converted and loaded first, which takes minutes for a large one."""
-    result = subprocess.run([str(BINARY), "serve", "--model-path", str(DEMO), "--context-length", "4096"], capture_output=True,
-                            text=True, timeout=120, cwd="/", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    result = subprocess.run([str(BINARY), "serve", "--port", "0", "--model-path", str(DEMO), "--context-length", "4096"],
+                            capture_output=True, text=True, timeout=120, cwd="/", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     assert "4096 is not from 1 to the model's 2048" in result.stderr and result.returncode > 0
     assert "ing: " not in result.stderr.replace("warning: ", ""), result.stderr
     assert not list(tmp_path.rglob("*.gguf"))

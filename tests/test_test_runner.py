@@ -140,6 +140,18 @@ def test_files_that_take_long_have_parts_of_their_own_which_are_the_first(tmp_pa
     assert parts[:2] == [["./test_d.py"], ["./test_b.py"]] and sorted(sum(parts[2:], [])) == ["./test_c.py", "./test_e.py"]
 
 
+def test_files_that_took_long_have_parts_of_their_own_and_the_others_parts_of_the_same_length(tmp_path, monkeypatch):
+    for name in "abcdefg":
+        (tmp_path / f"test_{name}.py").write_text("")
+    monkeypatch.setattr(suites, "ROOT", tmp_path)
+    seconds = {f"test_{name}.py": took for name, took in {"a": 1, "b": 40, "c": 3, "d": 5, "e": 1.5, "f": 99}.items()}
+    parts = suites.Pytest("kettle", sys.executable, "portico", ".", 2, seconds=seconds, first=["test_a.py"]).parts()
+    assert parts[:3] == [["./test_f.py"], ["./test_b.py"], ["./test_g.py"]]  # nobody knows how long g takes
+    assert parts[3:] == [["./test_a.py", "./test_c.py", "./test_e.py"], ["./test_d.py"]]
+    # A part without a file would be the whole tree.
+    assert suites.Pytest("kettle", sys.executable, "portico", ".", 9, seconds={"test_a.py": 1}).parts()[-1] == ["./test_a.py"]
+
+
 def test_more_parts_start_while_the_processors_are_idle_and_no_others():
     ticks, idle = [0, 0], True
 

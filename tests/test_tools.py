@@ -209,6 +209,14 @@ def test_texts_go_through_the_parsers_by_themselves(hermes):
     assert post(hermes, "/parse/reasoning", {"text": "a", "reasoning_parser": "nobody"})[0] == 400
 
 
+def test_a_text_that_is_cut_in_a_call_has_it_where_its_name_is_known(hermes):
+    cut = {"text": CALLS[:CALLS.index('city')], "tool_call_parser": "hermes"}
+    _, answer = post(hermes, "/parse_function_call", {**cut, "tools": [WEATHER]})
+    assert answer["normal_text"] == "Let me look.\n" and [(c["name"], c["parameters"]) for c in answer["calls"]] == [("get_weather", '{"')]
+    _, answer = post(hermes, "/parse_function_call", cut)
+    assert answer["normal_text"] == cut["text"] and answer["calls"] == []
+
+
 def test_texts_are_parsed_as_the_served_model_is(hermes):
     """`auto`, the servers' default, was a name of no parser."""
     status, answer = post(hermes, "/parse_function_call", {"text": CALLS, "tool_call_parser": "auto", "tools": [WEATHER, TIME]})

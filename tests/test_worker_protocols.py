@@ -6,7 +6,7 @@ import grpc
 import pytest
 import requests
 from conftest import ROOT, wait_until
-from gateway_fleet import Process
+from gateway_fleet import Process, mock_worker
 from token_stand_ins import NativeStandIn, VllmStandIn
 
 TOKENIZER = ROOT / "models/demo"
@@ -225,7 +225,7 @@ def test_vectors_come_from_vllm_workers_with_their_length(front, ids):
      lambda reply: [item["index"] for item in (reply["results"] if isinstance(reply, dict) else reply)]),
 ])
 def test_portico_workers_pool_as_they_do_over_http(flag, path, body, check):
-    worker = Process("serve", "--engine", "mock", flag)
+    worker = mock_worker(flag)
     worker.wait_ready()
     gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", f"grpc://127.0.0.1:{worker.port}")
     try:

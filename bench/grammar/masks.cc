@@ -1,7 +1,7 @@
 // Compiles grammars and walks answers through them: what run.py measures of Portico, and of xgrammar's core with its own reading of
 // schemas. Arguments: a tokenizer's path, the rows of logits. Reads lines {"schema": …, "answer": "…", "peer": false}, or with "regex" in
-// place of the schema, writes {"compile_ms", "mask_us": [one for each token], "accept_us": […], "masks": "a hash of them"} or
-// {"error": "…"}; without a peer also {"cpu_ms", "cold_ms", "again_ms"}: processor time of compiling the grammar, writing it and reading
+// place of the schema, writes {"compile_ms", "mask_us": [one for each token], "accept_us": […], "masks": "a hash of them", "work": [of each
+// mask, as kMaxMaskWork counts it]} or {"error": "…"}; without a peer also {"cpu_ms", "cold_ms", "again_ms"}: processor time of compiling the grammar, writing it and reading
 // it, time until a request has the grammar, which another process compiles, and until an equal one has it.
 #include <time.h>
 #include <xgrammar/xgrammar.h>
@@ -114,11 +114,13 @@ class Bench {
     MaskTensor tensor(mask);
     JsonArray fills;
     JsonArray accepts;
+    JsonArray work;
     uint64_t hash = 14695981039346656037ull;
     for (const TokenId id : ids) {
       auto start = Clock::now();
       matcher.FillNextTokenBitmask(tensor.get());
       fills.emplace_back(Since(start));
+      work.emplace_back(matcher.GetWork());
       for (const uint32_t word : mask) hash = (hash ^ word) * 1099511628211ull;
       start = Clock::now();
       if (!matcher.AcceptToken(id))
@@ -128,7 +130,8 @@ class Bench {
     if (!matcher.IsCompleted()) return Failed("the answer is not whole: " + answer.substr(0, 80));
     return Json(JsonObject{{"mask_us", Json(std::move(fills))},
                            {"accept_us", Json(std::move(accepts))},
-                           {"masks", Json(std::to_string(hash))}});
+                           {"masks", Json(std::to_string(hash))},
+                           {"work", Json(std::move(work))}});
   }
 
   const Tokenizer& tokenizer_;

@@ -29,6 +29,7 @@ TAG = re.compile(rb"ID3[^\xff][^\xff](.)([\0-\x7f]{4})", re.DOTALL)  # as ff_id3
 MOST_TAGS = 8
 PROBED = 1 << 20  # FFmpeg's PROBE_BUF_MAX
 XML = (b"<mpd", b"<compositionplaylist")  # looked for up to the first zero, whatever their case
+POSTSCRIPT = re.compile(rb"%!PS|\xc5\xd0\xd3\xc6")
 SDP = re.compile(rb"\n\r?c=IN IP")
 
 
@@ -43,8 +44,13 @@ def starts_of(file: bytes) -> list[int]:
 
 
 def check_file(kind: str, file: bytes) -> None:
-    """ValueError for what is no known container, and for what might lead a decoder to other files. Images: FFmpeg does not get them."""
+    """ValueError for what is no known container, and for what might lead a decoder to other files, or to run.
+
+    Images are read by Pillow, which is left none of its decoders that start programs: see without_programs().
+    """
     if kind == "image":
+        if POSTSCRIPT.match(file):
+            raise ValueError("PostScript is not taken for an image")
         return
     starts = starts_of(file)
     if not BEGINNINGS.match(file, starts[-1]):
@@ -52,3 +58,15 @@ def check_file(kind: str, file: bytes) -> None:
     texts = (file[start:start + PROBED].partition(b"\0")[0].lower() for start in starts)
     if any(sign in text for text in texts for sign in XML) or SDP.search(file, 0, PROBED):
         raise ValueError(f"a playlist is not {'audio' if kind == 'audio' else 'a video'}")
+
+
+def without_programs() -> None:
+    """Takes from Pillow what hands images to a program: EPS is PostScript, which Ghostscript runs."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    Image.init()  # or it would be registered again
+    Image.OPEN.pop("EPS", None)
+    if "EPS" in Image.ID:
+        Image.ID.remove("EPS")

@@ -25,13 +25,20 @@ def says_nothing_of_media(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError) and error.errno in LACKS:
         return True
-    text = f"{type(error).__name__}: {error}"
-    return any(sign in text for sign in ("OutOfMemoryError", "CUDA out of memory", "CUDA error"))
+    return is_of_device(error) or type(error).__name__ == "OutOfMemoryError"
+
+
+def is_of_device(error: BaseException) -> bool:
+    """By its type, or by how its own words begin: what else stands in them may be quoted from a client's file."""
+    if type(error).__name__ == "AcceleratorError":
+        return True
+    return isinstance(error, RuntimeError) and str(error).startswith(("CUDA error", "CUDA out of memory"))
 
 
 def leaves_nothing(error: BaseException) -> bool:
-    text = str(error)
-    return isinstance(error, concurrent.futures.BrokenExecutor) or ("CUDA error" in text and "out of memory" not in text)
+    if isinstance(error, concurrent.futures.BrokenExecutor):
+        return True
+    return is_of_device(error) and not str(error).startswith(("CUDA error: out of memory", "CUDA out of memory"))
 
 
 def is_ours(error: BaseException) -> bool:

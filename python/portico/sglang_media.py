@@ -35,7 +35,7 @@ import tempfile
 import threading
 import time
 
-from sglang_containers import check_file
+from sglang_containers import check_file, without_programs
 from sglang_faults import is_last, is_ours
 
 TIME_LIMIT = 60.0
@@ -230,9 +230,17 @@ class Overdue:
         end_itself()
 
 
+def check_awaited(connection) -> None:
+    """EOFError where nobody waits for the answer: what waited while a process was started again may have been given up."""
+    with contextlib.suppress(BlockingIOError):
+        if not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            raise EOFError
+
+
 def answer(processor, connection, reads) -> None:
     """One request; EOFError once the other side has gone. `reads` is told what is read. Does not return if an error is the last."""
     head, files = read_request(connection)
+    check_awaited(connection)
     reads.value = describe(head).encode()
     overdue = Overdue(getattr(processor, "time_limit", TIME_LIMIT), connection, head)
     last = False
@@ -262,6 +270,7 @@ def sglang_processor(server_args):
     from sglang.srt.utils import configure_logger
 
     configure_logger(server_args, prefix=" media")
+    without_programs()
     return Processor(server_args)
 
 

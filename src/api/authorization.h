@@ -16,8 +16,10 @@ Status CheckApiKey(std::string_view authorization, const std::string& api_key);
 // enough where a client sends both.
 Status CheckApiKey(const net::HttpRequest& request, const std::string& api_key);
 
-// What a client has shown, as a value of `authorization` that can be sent on: its own, or the bearer of its `x-api-key`.
-// Empty: it has shown nothing.
-std::string ShownAuthorization(const net::HttpRequest& request);
+// The same for what operators call: with the admin key, or with the API key where there is no other.
+Status CheckAdminKey(std::string_view authorization, const std::string& api_key,
+                     const std::string& admin_key);
+Status CheckAdminKey(const net::HttpRequest& request, const std::string& api_key,
+                     const std::string& admin_key);
 
 }  // namespace portico::api

@@ -73,8 +73,8 @@ Status CheckHost(const net::HttpRequest& head, const BrowserRules& rules) {
       std::find(allowed.begin(), allowed.end(), "*") != allowed.end()) {
     return OkStatus();
   }
-  return Denied("This server listens on the loopback address and does not answer to the host `" +
-                host + "`; --allowed-host names others.");
+  return Denied("this server listens on the loopback address and does not answer to the host `" +
+                host + "`; --allowed-host names others");
 }
 
 Status CheckPage(const net::HttpRequest& head, std::span<const std::string> cors_origins) {
@@ -86,15 +86,15 @@ Status CheckPage(const net::HttpRequest& head, std::span<const std::string> cors
   if (site == "same-origin" || allows("*")) return OkStatus();
   if (origin.empty()) {
     if (site.empty() || site == "none") return OkStatus();
-    return Denied("Web pages of other origins may not call this server: CORS does not allow it.");
+    return Denied("web pages of other origins may not call this server: CORS does not allow it");
   }
   if (allows(origin)) return OkStatus();
   const size_t scheme = origin.find("://");
   if (scheme != std::string_view::npos && origin.substr(scheme + 3) == head.Header("host")) {
     return OkStatus();
   }
-  return Denied("Web pages of the origin `" + std::string(origin) +
-                "` may not call this server: CORS does not allow it.");
+  return Denied("web pages of the origin `" + std::string(origin) +
+                "` may not call this server: CORS does not allow it");
 }
 
 }  // namespace portico::api

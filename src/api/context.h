@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "api/browser_rules.h"
 #include "api/call.h"
 #include "base/cpu_pool.h"
+#include "base/log_limit.h"
 #include "base/metrics.h"
 #include "net/http/exchange.h"
 #include "service/active_rids.h"
@@ -43,16 +45,14 @@ struct ApiContext {
   std::string admin_api_key;  // of what operators call; empty: api_key is
   std::string cors_origin;    // empty: no CORS headers
   BrowserRules browser;
-  const std::string& operator_key() const {
-    return admin_api_key.empty() ? api_key : admin_api_key;
-  }
   Json server_info{JsonObject{}};  // what /get_server_info shows: options without secrets
   ActiveRids rids;
   LoadMeter loads;
   MediaLimits media;
   size_t max_client_batch_size = 8192;  // texts of one embedding, rerank or classify request
   bool log_requests = false;
-  std::string_view reasoning_field = "reasoning_content";  // what chat answers call reasoning
+  mutable LogLimit refusal_lines{10, std::chrono::seconds(1)};  // of log_requests
+  std::string_view reasoning_field = "reasoning_content";       // what chat answers call reasoning
   bool incremental_streaming = false;  // of /generate, where the client does not say
   bool grpc_cumulative = false;        // of native gRPC streams, likewise
   std::atomic<bool> draining{false};

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "api/common/error_body.h"
+#include "api/refusal_log.h"
 #include "api/route_table.h"
+#include "message/request_media.h"
 
 namespace portico::api {
 namespace {
@@ -34,6 +36,15 @@ uint64_t HexDigits(uint32_t bits) {
   digits = (digits | digits << 4) & 0x0F0F0F0F0F0F0F0F;
   const uint64_t letters = (digits + 6 * kOnes) >> 4 & kOnes;
   return digits + '0' * kOnes + ('a' - '0' - 10) * letters;
+}
+
+void LogAnswer(const ApiContext& api, const net::HttpRequest& request,
+               const net::HttpResponse& response, const Status& status) {
+  const auto* route = static_cast<const Route*>(request.route);
+  if (route != nullptr && route->access == Access::kOpen) return;  // probes are no requests
+  const std::string what =
+      fmt::format("{} {:.200} {}", request.method, request.path, response.status);
+  LogRefusal(api, what, response.headers.front().second, status);  // Head() begins with the id
 }
 
 }  // namespace
@@ -94,6 +105,11 @@ net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContex
   if (status.code() == StatusCode::kUnauthenticated) {
     response.headers.emplace_back("www-authenticate", "Bearer");
   }
+  if (response.status >= 500) {
+    std::string reason = ReasonOf(status);
+    if (!reason.empty()) response.headers.emplace_back(kFailureHeader, std::move(reason));
+  }
+  if (api.log_requests) LogAnswer(api, request, response, status);
   const auto* route = static_cast<const Route*>(request.route);
   response.body = route != nullptr ? route->error_body(status) : ErrorBody(status);
   return response;
@@ -102,6 +118,8 @@ net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContex
 net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContext& api,
                                 int http_status, std::string_view message) {
   net::HttpResponse response = Head(request, api, http_status, "application/json");
+  if (api.log_requests)
+    LogAnswer(api, request, response, InvalidArgument("", std::string(message)));
   response.body = ErrorBody(http_status, message);
   return response;
 }

@@ -21,7 +21,7 @@ inline net::HttpResponse Head(const net::Exchange& exchange, const ApiContext& a
 }
 
 // An error in the form of the request's route, or in OpenAI's where there is none. RESOURCE_EXHAUSTED and UNAVAILABLE
-// add Retry-After.
+// add Retry-After; 5xx have kFailureHeader where the status has a reason.
 net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContext& api,
                                 const Status& status);
 // The same for what only HTTP has a status for (405, 413, 415).

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "message/request_media.h"
+
 namespace portico::api {
 namespace {
 
@@ -21,6 +23,20 @@ TEST(NewRequestId, IsThePrefixAnd32HexadecimalDigitsThatNoOtherHas) {
   EXPECT_EQ(ids.size(), 200u);
   EXPECT_EQ(std::string(digits.begin(), digits.end()), "0123456789abcdef");
   EXPECT_EQ(NewRequestId().size(), 32u);
+}
+
+TEST(ErrorResponse, NamesTheReasonOfAFailureInItsHeadForGateways) {
+  const auto reason = [](const Status& status) {
+    const net::HttpResponse response = ErrorResponse(net::HttpRequest(), ApiContext(), status);
+    for (const auto& [name, value] : response.headers) {
+      if (name == kFailureHeader) return value;
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(reason(Error(StatusCode::kInternal, "m", {}, kMediaFailed)), kMediaFailed);
+  EXPECT_EQ(reason(Error(StatusCode::kUnavailable, "m", {}, kMediaFailed)), kMediaFailed);
+  EXPECT_EQ(reason(Error(StatusCode::kInternal, "m")), "none");
+  EXPECT_EQ(reason(ContextExceeded("messages", "m")), "none");
 }
 
 }  // namespace

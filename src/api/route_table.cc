@@ -11,6 +11,7 @@
 #include "api/authorization.h"
 #include "api/browser_rules.h"
 #include "api/reply.h"
+#include "api/unknown_path.h"
 #include "text/byte_order_mark.h"
 
 namespace portico::api {
@@ -59,8 +60,8 @@ bool Takes(BodyType body, std::string_view header) {
 
 std::string WrongType(BodyType body, std::string_view header) {
   return body == BodyType::kJson
-             ? "The body must be JSON (content-type: application/json), not " + std::string(header)
-             : "The body must be a form (content-type: multipart/form-data), not " +
+             ? "the body must be JSON (content-type: application/json), not " + std::string(header)
+             : "the body must be a form (content-type: multipart/form-data), not " +
                    std::string(header);
 }
 
@@ -76,7 +77,7 @@ HttpResponse CodingRefused(const HttpRequest& request, const ApiContext& api,
                            std::string_view coding) {
   HttpResponse response =
       ErrorResponse(request, api, 415,
-                    fmt::format("The body is encoded ({}), which this server does not decode: send "
+                    fmt::format("the body is encoded ({}), which this server does not decode: send "
                                 "it without a content coding",
                                 coding));
   response.headers.emplace_back("accept-encoding", "identity");
@@ -149,8 +150,9 @@ std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContex
     methods += candidate->method;
   }
   if (methods.empty()) {
-    return ErrorResponse(
-        head, api, Error(StatusCode::kNotFound, "Unknown path: " + head.method + " " + head.path));
+    const auto has = [this](std::string_view path) { return !Find(path).empty(); };
+    return ErrorResponse(head, api,
+                         Error(StatusCode::kNotFound, UnknownPath(head.method, head.path, has)));
   }
   if (route == nullptr) {
     const bool asks = head.method == "OPTIONS" && !api.cors_origin.empty();
@@ -158,8 +160,9 @@ std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContex
   }
   head.route = route;
   if (route->access != Access::kOpen) {
-    const Status key =
-        CheckApiKey(head, route->access == Access::kAdmin ? api.operator_key() : api.api_key);
+    const Status key = route->access == Access::kAdmin
+                           ? CheckAdminKey(head, api.api_key, api.admin_api_key)
+                           : CheckApiKey(head, api.api_key);
     if (!key.ok()) return ErrorResponse(head, api, key);
   }
   const std::string_view type = head.Header("content-type");
@@ -173,7 +176,7 @@ std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContex
   if (const size_t most = MaxBody(*route); DeclaredBody(head) > most) {
     return ErrorResponse(
         head, api, 413,
-        "The body of " + head.path + " may have at most " + std::to_string(most) + " bytes");
+        "the body of " + head.path + " may have at most " + std::to_string(most) + " bytes");
   }
   return std::nullopt;
 }
@@ -192,7 +195,7 @@ net::HeadVerdict RouteTable::Admit(HttpRequest& head, const ApiContext& api) con
     // from it.
     if (head.late && head.path != "/health_generate") {
       verdict.refusal =
-          ErrorResponse(head, api, Error(StatusCode::kUnavailable, "The server is draining."));
+          ErrorResponse(head, api, Error(StatusCode::kUnavailable, "the server is draining"));
       return verdict;
     }
     if (const Status page = CheckPage(head, {&api.cors_origin, 1}); !page.ok()) {

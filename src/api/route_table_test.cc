@@ -133,6 +133,20 @@ TEST_F(Admission, EachRouteWantsItsKey) {
   EXPECT_EQ(Ask("GET", "/admin", {}, "admin"), 0);
 }
 
+// Clients with the right key of --api-key were told that it is incorrect.
+TEST_F(Admission, WhatNeedsTheAdminKeySaysSo) {
+  const auto said = [&](const char* path, const std::string& key) {
+    net::HttpRequest request = Request("POST", path, {{"authorization", "Bearer " + key}});
+    const auto refusal = table_.Admit(request, api_).refusal;
+    return refusal ? refusal->body : std::string();
+  };
+  EXPECT_THAT(said("/admin", "user"), HasSubstr("this needs the server's admin key"));
+  EXPECT_THAT(said("/key", "wrong"), HasSubstr("incorrect or missing API key"));
+  api_.admin_api_key.clear();
+  EXPECT_EQ(said("/admin", "user"), "");
+  EXPECT_THAT(said("/admin", "wrong"), HasSubstr("incorrect or missing API key"));
+}
+
 // Anthropic's clients were told that their key is missing.
 TEST_F(Admission, AKeyMayBeInXApiKey) {
   EXPECT_EQ(Ask("GET", "/key", {{"x-api-key", "user"}}, ""), 0);

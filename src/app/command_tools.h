@@ -17,7 +17,7 @@ namespace portico {
 // What fails at run time: a file or server that is not as it should be, a port in use. So are the file of a `check`, and a
 // pipeline's with the dotted flags that change it; what stands for flags (--config, an environment variable) is not.
 inline constexpr int kFailed = 1;
-// A wrong command line: an unknown flag, a wrong value, a missing argument, a model that is not there.
+// A wrong command line: an unknown flag, a wrong value, a missing argument, a model or a certificate that is not there.
 inline constexpr int kUsageError = 2;
 // A second Ctrl-C or SIGTERM.
 inline constexpr int kInterrupted = 130;

@@ -78,11 +78,12 @@ StatusOr<Json> Post(ServerClient& server, const std::string& path, const Json& b
   std::string said;
   if (json.ok()) {
     if (const Json* error = json->Find("error")) said = error->GetString("message");
+    while (said.ends_with('.')) said.pop_back();
   }
   return Error(
       StatusCode::kFailedPrecondition,
       fmt::format("POST {} returned {}{}{}{}", path, answer->status, said.empty() ? "" : ": ", said,
-                  answer->status == 401 ? "; --api-key or PORTICO_API_KEY sets the key" : ""));
+                  answer->status == 401 ? "; --api-key or PORTICO_API_KEY takes that key" : ""));
 }
 
 void AddFolder(const std::string& folder, std::vector<std::string>* folders) {

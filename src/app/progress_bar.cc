@@ -43,8 +43,7 @@ void ProgressBar::Update(std::string_view stage, double fraction) {
 void ProgressBar::Draw(int percent) {
   drawn_ = true;
   if (!terminal_) {
-    std::fprintf(stderr, "%s: %d %%\n", stage_.c_str(), percent);
-    return;
+    return LogInfo("{}: {} %", stage_, percent);
   }
   int full = percent * kWidth / 100;
   std::string bar(static_cast<size_t>(full), '#');

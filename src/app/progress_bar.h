@@ -1,5 +1,5 @@
-// Progress on standard error: a bar that is redrawn on a terminal, a line a quarter elsewhere; nothing where the log drops
-// what is only informative.
+// Progress on standard error: a bar that is redrawn on a terminal, a line of the log a quarter elsewhere; nothing where the log
+// drops what is only informative.
 #pragma once
 
 #include <string>

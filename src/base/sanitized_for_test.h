@@ -12,4 +12,7 @@ inline constexpr bool kSanitized =
 inline constexpr bool kSanitized = false;
 #endif
 
+// The rounds of a random test that has `usual` ones without a sanitizer.
+constexpr int RandomRounds(int usual) { return kSanitized ? (usual + 4) / 5 : usual; }
+
 }  // namespace portico

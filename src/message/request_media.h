@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,18 +13,35 @@
 namespace portico {
 
 enum class MediaKind : uint8_t { kImage, kVideo, kAudio };
-inline constexpr size_t kMediaKinds = 3;
+inline constexpr MediaKind kEachMediaKind[] = {MediaKind::kImage, MediaKind::kVideo,
+                                               MediaKind::kAudio};
+inline constexpr size_t kMediaKinds = std::size(kEachMediaKind);
 
-// As SGLang calls it in its fields, limits and columns; of static storage.
-constexpr std::string_view NameOf(MediaKind kind) {
-  constexpr std::string_view kNames[kMediaKinds] = {"image", "video", "audio"};
-  return kNames[static_cast<size_t>(kind)];
+// What a kind is called; of static storage.
+struct MediaWords {
+  std::string_view name;    // SGLang's, in limits and columns
+  std::string_view data;    // SGLang's field, over HTTP and gRPC
+  std::string_view part;    // OpenAI's part of a message's content, and its member
+  std::string_view phrase;  // "is …", for messages
+  std::string_view plural;  // for messages
+};
+inline constexpr MediaWords kMediaWords[kMediaKinds] = {
+    {"image", "image_data", "image_url", "an image", "images"},
+    {"video", "video_data", "video_url", "a video", "videos"},
+    {"audio", "audio_data", "audio_url", "audio", "audio files"},
+};
+constexpr const MediaWords& WordsOf(MediaKind kind) {
+  return kMediaWords[static_cast<size_t>(kind)];
 }
+constexpr std::string_view NameOf(MediaKind kind) { return WordsOf(kind).name; }
 
-// "is …", for messages; of static storage.
-constexpr std::string_view PhraseOf(MediaKind kind) {
-  constexpr std::string_view kPhrases[kMediaKinds] = {"an image", "a video", "audio"};
-  return kPhrases[static_cast<size_t>(kind)];
+// The kind that has this word: FindMediaKind("image_url", &MediaWords::part).
+constexpr std::optional<MediaKind> FindMediaKind(std::string_view word,
+                                                 std::string_view MediaWords::* which) {
+  for (const MediaKind kind : kEachMediaKind) {
+    if (WordsOf(kind).*which == word) return kind;
+  }
+  return std::nullopt;
 }
 
 // No limit of one prompt's items of one kind is higher.
@@ -30,6 +49,8 @@ inline constexpr size_t kMaxMediaOfKind = 1024;
 
 // ReasonOf() an error that concerns what reads media alone: it says nothing of the engine, which takes text as before.
 inline constexpr std::string_view kMediaFailed = "media_failed";
+// The header of an HTTP answer of 5xx with ReasonOf() its error: a gateway reads it before the body comes, whatever form that has.
+inline constexpr std::string_view kFailureHeader = "x-portico-failure";
 
 struct MediaItem {
   MediaKind kind = MediaKind::kImage;

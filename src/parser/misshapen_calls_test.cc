@@ -248,5 +248,41 @@ TEST(MisshapenCalls, AMarkerOutsideOfStringsEndsArgumentsWithoutTheirBrackets) {
       KnownTools());
 }
 
+// Such a call was text, as all calls behind one without a name in the same section were.
+TEST(MisshapenCalls, ACallInTagsNeedsNoSection) {
+  constexpr std::string_view kMark = "]<]minimax[>[";
+  const std::string m3_call = std::string(kMark) + "<invoke name=\"f\">" + std::string(kMark) +
+                              "<a>x" + std::string(kMark) + "</a>" + std::string(kMark) +
+                              "</invoke>";
+  const std::string m3_nameless = std::string(kMark) + "<tool_call>" + std::string(kMark) +
+                                  "<invoke>" + std::string(kMark) + "<a>x" + std::string(kMark) +
+                                  "</a>" + std::string(kMark) + "</invoke>";
+  const std::string m3_both = m3_nameless + m3_call + std::string(kMark) + "</tool_call>";
+  const std::string m3_other =
+      "See " + std::string(kMark) + "<invoke> and " + std::string(kMark) + "<invoke name=\"h\">x";
+  ExpectAtEverySplit(
+      {{"minimax-m2", "So:\n<invoke name=\"f\">\n<parameter name=\"a\">x</parameter>\n</invoke>",
+        "So:\n|f({\"a\": \"x\"})"},
+       {"minimax-m2", "<invoke name=\"g\"></invoke>\n</minimax:tool_call>", "|g({})"},
+       {"minimax-m2", "An <invoke name=\"h\"><parameter name=\"a\">1</parameter></invoke>",
+        "An <invoke name=\"h\"><parameter name=\"a\">1</parameter></invoke>|"},
+       {"minimax-m2",
+        "<minimax:tool_call><invoke><parameter name=\"a\">1</parameter></invoke><invoke "
+        "name=\"g\"></invoke></minimax:tool_call>",
+        "<minimax:tool_call><invoke><parameter name=\"a\">1</parameter></invoke>|g({})"},
+       {"dots",
+        "<dots_function_call><invoke></invoke><invoke name=\"g\"></invoke></dots_function_call>",
+        "<dots_function_call><invoke></invoke>|g({})"},
+       {"step3",
+        "<steptml:invoke name=\"f\"><steptml:parameter "
+        "name=\"a\">x</steptml:parameter></steptml:invoke>",
+        "|f({\"a\": \"x\"})"},
+       {"kimi_k3", "<|open|>call tool=\"g\" index=\"1\"<|sep|><|close|>call<|sep|>", "|g({})"},
+       {"minimax-m3", m3_call, "|f({\"a\": \"x\"})"},
+       {"minimax-m3", m3_both, m3_nameless + "|f({\"a\": \"x\"})"},
+       {"minimax-m3", m3_other, m3_other + "|"}},
+      KnownTools());
+}
+
 }  // namespace
 }  // namespace portico::parser

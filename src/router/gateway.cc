@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "router/fleet/small_call.h"
 #include "router/policy/make_policy.h"
 
 namespace portico::router {
@@ -262,12 +263,20 @@ void Gateway::NoteMalformed(Worker& worker, std::string_view why) {
       worker.id(), worker.url(), why);
 }
 
-void Gateway::NoteLost(Worker& worker, bool reached) {
+void Gateway::NoteLost(Worker& worker, bool reached, std::string_view why) {
   if (reached) worker.NoteCut(Clock::now());
-  const auto note = [this](Worker& lost) {
+  const WorkerSpec& spec = worker.spec();
+  TakeOut(worker, WhyLost(fmt::format("{}:{}", spec.host, spec.port), reached, why));
+}
+
+void Gateway::TakeOut(Worker& worker, std::string_view why) {
+  const auto note = [this, why](Worker& lost) {
+    const bool been_up = lost.health() != Health::kUnknown;
+    lost.SetTrouble(why);
     if (!lost.SetHealth(Health::kUnhealthy)) return;
     metrics_.health_changes.Add();
-    LogWarning("worker {} {} is out: a connection to it failed or was lost", lost.id(), lost.url());
+    // Of one that has not been up the monitor tells.
+    if (been_up) LogWarning("worker {} {} is unhealthy: {}", lost.id(), lost.url(), why);
     admin_.Post([this, number = lost.number()] {
       if (monitor_ != nullptr) monitor_->ProbeNow(number);
     });
@@ -279,6 +288,12 @@ void Gateway::NoteLost(Worker& worker, bool reached) {
   for (const WorkerPtr& other : set->workers()) {
     if (SameServer(other->spec(), worker.spec())) note(*other);
   }
+}
+
+void Gateway::NoteProcess(Worker& worker, bool runs) {
+  if (!worker.SetEnded(!runs) || runs) return;
+  // One that has not been up is not lost: it is no cause for a warning.
+  if (worker.health() != Health::kUnknown) TakeOut(worker, "its process has ended");
 }
 
 KvWish Gateway::NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset) {

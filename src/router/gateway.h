@@ -86,8 +86,11 @@ class Gateway {
                         uint64_t only = 0);
 
   // A connection to the worker failed or was lost: it is out until a probe is answered, and so are
-  // the other ranks of its server. `reached`: it may have seen a request on it.
-  void NoteLost(Worker& worker, bool reached);
+  // the other ranks of its server. `reached`: it may have seen a request on it. `why`: the reason that the system gives, if any.
+  void NoteLost(Worker& worker, bool reached, std::string_view why = {});
+  // Of a worker whose process this program starts: whether it runs. One that does not is out; once it does again, probes
+  // tell when it is up, and where there are none it counts as healthy. Any thread.
+  void NoteProcess(Worker& worker, bool runs);
   // An answer of the worker breaks its protocol: counted, and the first one is logged. Any thread.
   void NoteMalformed(Worker& worker, std::string_view why);
   // Workers have been told to serve other models (adapters): they are asked what they serve. Any thread.
@@ -133,6 +136,8 @@ class Gateway {
   // INVALID_ARGUMENT for a worker that this gateway cannot use.
   Status CheckRole(const WorkerSpec& spec) const;
   void NoteAdded(const Worker& worker);
+  // It takes no requests until a probe is answered, nor do the other ranks of its server. Logs `why` if it was up.
+  void TakeOut(Worker& worker, std::string_view why);
 
   const GatewayOptions options_;
   PolicyChoice policy_;  // the one in use; the main thread's

@@ -82,8 +82,10 @@ struct GatewayOptions {
   bool strict_models = false;       // a model that no worker names is refused
   bool show_workers = false;        // x-portico-worker in answers
   bool access_log = false;
-  Duration hedge_after{};             // a slow request goes to a second worker; zero: never
-  std::string api_key;                // sent to workers that have none of their own
+  Duration hedge_after{};  // a slow request goes to a second worker; zero: never
+  std::string api_key;     // sent to workers that have none of their own
+  // Sent to no worker, though clients or operators show them.
+  std::vector<std::string> kept_keys;
   std::vector<std::string> ca_files;  // of workers with TLS; none: the system's
   std::string client_certificate;
   std::string client_key;

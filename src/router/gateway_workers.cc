@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/log.h"
 #include "router/gateway.h"
 
@@ -85,7 +86,7 @@ void Gateway::SplitRanks(const Worker& worker, int size) {
   if (spec.dp_size == size) return;
   if (workers_.set()->FindWorker(worker.id()) == nullptr) return;  // removed meanwhile
   const std::string url(ServerUrl(spec));
-  LogInfo("worker {} {} has {} data-parallel ranks", worker.id(), url, size);
+  LogInfo("worker {} {} has {}", worker.id(), url, Counted(size, "data-parallel rank"));
   std::vector<WorkerPtr> before;
   const WorkerSetPtr set = workers_.set();
   for (const WorkerPtr& one : set->workers()) {

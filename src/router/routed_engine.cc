@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "message/queue_full.h"
 #include "router/routed_lane.h"
 
 namespace portico::router {
@@ -99,7 +100,9 @@ StatusOr<const RoutedMember*> RoutedEngine::Choose(const Members& members,
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(choice.index));
     of.erase(of.begin() + static_cast<std::ptrdiff_t>(choice.index));
   }
-  if (full) return Error(StatusCode::kResourceExhausted, "all workers are at their limit");
+  if (full) {
+    return Error(StatusCode::kResourceExhausted, "all workers are at their limit", {}, kQueueFull);
+  }
   return WhyNone(members);
 }
 

@@ -321,6 +321,16 @@ void Worker::EndControl() {
   ++pause_changes_;
 }
 
+std::string Worker::trouble() const {
+  const MutexLock lock(&mutex_);
+  return trouble_;
+}
+
+void Worker::SetTrouble(std::string_view why) {
+  const MutexLock lock(&mutex_);
+  trouble_ = why;
+}
+
 ReportedLoad Worker::report() const {
   const MutexLock lock(&mutex_);
   return report_;

@@ -251,6 +251,13 @@ class Worker {
   Health health() const { return health_.load(std::memory_order_relaxed); }
   // True if that changed it.
   bool SetHealth(Health health) { return health_.exchange(health) != health; }
+  // Why it is not healthy, for operators; of a healthy one without meaning. Any thread.
+  std::string trouble() const;
+  void SetTrouble(std::string_view why);
+  // Who starts its process has seen it end, and has not started it again: it is down, whatever else is thought of it.
+  bool ended() const { return ended_.load(std::memory_order_relaxed); }
+  // True if that changed it.
+  bool SetEnded(bool ended) { return ended_.exchange(ended) != ended; }
   bool draining() const { return draining_.load(std::memory_order_relaxed); }
   void SetDraining(bool draining) { draining_.store(draining, std::memory_order_relaxed); }
   Breaker& breaker() { return breaker_; }
@@ -355,6 +362,7 @@ class Worker {
   uint64_t pause_doubts_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t pause_changes_ ABSL_GUARDED_BY(mutex_) = 0;  // controls that have ended too
   KvAddress kv_address_ ABSL_GUARDED_BY(mutex_);
+  std::string trouble_ ABSL_GUARDED_BY(mutex_);
   std::string api_key_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, std::string>> labels_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> has_key_;  // spares those without one the lock
@@ -364,6 +372,7 @@ class Worker {
   Breaker breaker_;
   std::atomic<Protocol> protocol_;
   std::atomic<Health> health_{Health::kUnknown};
+  std::atomic<bool> ended_{false};
   std::atomic<bool> draining_{false};
   std::atomic<bool> paused_{false};  // written under mutex_
   std::atomic<uint8_t> asleep_{0};

@@ -10,7 +10,7 @@ namespace portico {
 namespace {
 
 Status Refuse(std::string_view field) {
-  return InvalidArgument(field, fmt::format("{}: no stage of this pipeline can honour it", field));
+  return InvalidArgument(field, fmt::format("{}: no stage of this pipeline supports it", field));
 }
 
 }  // namespace

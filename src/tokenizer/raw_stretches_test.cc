@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitized_for_test.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico::tokenizer {
@@ -84,7 +85,7 @@ TEST_F(RawStretchesTest, RememberedLinesHaveTheSameIdsWhateverFollows) {
   }
   const std::vector<std::string> between = {"",  "\n", "\n\n", "end", "\n\n\n\n\nend",
                                             "a", " ",  "<b>"};
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < RandomRounds(2000); ++round) {
     std::string text;
     for (int i = 0; i < 4; ++i) {
       // From anywhere on, so that the same bytes are begun, and end, at other places too.

@@ -176,7 +176,7 @@ class OmniApp:
     def _refusal(self, scope) -> tuple[int, str] | None:
         path = _path(scope)
         if not _ROUTES.fullmatch(path):
-            return 404, f"Unknown path: {scope.get('method', 'GET')} {path}"
+            return 404, f"unknown path: {scope.get('method', 'GET')} {path}"
         origin = _header(scope, b"origin")
         if not origin or "*" in self._allowed_origins or origin in self._allowed_origins:
             return None

@@ -93,7 +93,7 @@ class Process:
                 self._program, *words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, limit=1 << 20,
                 env={**os.environ, "PORTICO_END_WITH": str(os.getpid())}, start_new_session=True)
         except OSError as error:
-            self._folder.cleanup()
+            self._remove_folder()
             raise ClientError(f"{self._program} cannot be started: {error.strerror}") from None
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.ensure_future(self._read_log(ready))
@@ -104,6 +104,7 @@ class Process:
             if isinstance(error, asyncio.TimeoutError):
                 raise ClientError(f"the pipeline is not ready after {timeout:g} s") from None
             raise
+        self._remove_folder()  # it has read what is there; this process may be killed
 
     async def _read_log(self, ready: asyncio.Future[str]) -> None:
         """Until the process has ended. Lines below the level that is asked for are dropped."""
@@ -151,6 +152,9 @@ class Process:
                 raise
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

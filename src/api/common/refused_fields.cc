@@ -35,9 +35,10 @@ constexpr RefusedField kRefused[] = {
     {"image_generation", ""},
     {"images", "[]"},
     {"images_config", "{}"},
-    {"include_stop_str_in_output", "false"},
+    {"include_stop_str_in_output", "false", false, "no_stop_trim"},
     {"input_embeds", ""},
-    {"input_ids", ""},
+    {"input_ids", "", false, "",
+     "prompt of /v1/completions and input_ids of /generate are token ids"},
     {"logits_processors", "[]"},
     {"lora_path", R"("")", kPerPrompt},
     {"max_dynamic_patch", ""},
@@ -51,7 +52,8 @@ constexpr RefusedField kRefused[] = {
     {"prediction", ""},
     {"priority", "0"},
     {"prompt_cache_retention", R"("in_memory" "in-memory")"},
-    {"prompt_logprobs", ""},
+    {"prompt_logprobs", "", false, "",
+     "echo with logprobs of /v1/completions returns them, and logprob_start_len of /generate"},
     {"repeat_penalty", "1", false, "repetition_penalty"},
     {"return_cached_tokens_details", "false"},
     {"return_hidden_states", "false", kPerPrompt},
@@ -79,6 +81,8 @@ constexpr RefusedField kRefused[] = {
     {"talker_top_p", ""},
     {"task", ""},
     {"tfs_z", "1"},
+    {"thinking_budget", "-1", false, "max_thinking_tokens"},
+    {"thinking_token_budget", "-1", false, "max_thinking_tokens"},
     {"top_a", "0"},
     {"top_n_sigma", "-1"},
     {"truncate_prompt_tokens", ""},
@@ -125,18 +129,19 @@ bool IsDefault(Element value, const RefusedField& field) {
   return false;
 }
 
-std::string Advice(std::string_view defaults, std::string_view instead) {
-  if (!instead.empty()) return fmt::format("its name here is {}", instead);
-  if (defaults.empty()) return "leave it out";
+std::string Advice(const RefusedField& field) {
+  if (!field.instead.empty()) return fmt::format("its name here is {}", field.instead);
+  if (!field.advice.empty()) return std::string(field.advice);
+  if (field.defaults.empty()) return "leave it out";
   std::string advice = "only ";
-  for (char c : defaults) {
+  for (char c : field.defaults) {
     if (c == ' ') {
       advice += " or ";
     } else {
       advice += c;
     }
   }
-  return advice + " can be honoured";
+  return advice + " is accepted";
 }
 
 }  // namespace
@@ -148,10 +153,9 @@ bool IsRefusedField(std::span<const RefusedField> fields, std::string_view name,
       [](const RefusedField& field, std::string_view wanted) { return field.name < wanted; });
   if (found == fields.end() || found->name != name) return false;
   const bool is_default = IsDefault(value, *found);
-  *status = is_default
-                ? OkStatus()
-                : InvalidArgument(name, fmt::format("{} is not supported by this server: {}", name,
-                                                    Advice(found->defaults, found->instead)));
+  *status = is_default ? OkStatus()
+                       : InvalidArgument(name, fmt::format("{} is not supported by this server: {}",
+                                                           name, Advice(*found)));
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Fields of OpenAI's and SGLang's requests that cannot be honoured yet. They are refused when set
+// Fields of OpenAI's and SGLang's requests that are not supported yet. They are refused when set
 // to something other than their default (serve-contract: never ignored).
 #pragma once
 
@@ -21,6 +21,8 @@ struct RefusedField {
   bool per_prompt = false;
   // The field that does the same here; empty if there is none.
   std::string_view instead = "";
+  // Where there is no such field: what to do, if more than to leave it out.
+  std::string_view advice = "";
 };
 inline constexpr bool kPerPrompt = true;
 

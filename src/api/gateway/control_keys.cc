@@ -1,9 +1,12 @@
 #include "api/gateway/control_keys.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "api/authorization.h"
 #include "api/gateway/worker_paths.h"
+#include "router/proxy/forward_head.h"
 
 namespace portico::api {
 
@@ -39,18 +42,25 @@ StatusOr<std::string> CheckControl(const net::HttpRequest& request,
     if (shown && (who == nullptr || !who->admin)) who = &key;
   }
   if (who == nullptr) {
-    return Error(StatusCode::kUnauthenticated, "This needs a key of --control-plane-api-keys.", {},
+    return Error(StatusCode::kUnauthenticated, "this needs a key of --control-plane-api-keys", {},
                  "invalid_api_key");
   }
   const bool gets = request.method == "GET" || request.method == "HEAD";
   if (!who->admin && !(gets && GetOnlyReads(request.path))) {
-    return Error(StatusCode::kPermissionDenied, "This needs a key whose role is admin.");
+    return Error(StatusCode::kPermissionDenied, "this needs a key whose role is admin");
   }
   return who->id;
 }
 
-std::string KeyForWorkers(const net::HttpRequest& request, const std::vector<ControlKey>& keys) {
-  return keys.empty() ? ShownAuthorization(request) : std::string();
+std::string KeyForWorkers(const net::HttpRequest& request, std::span<const std::string> kept) {
+  const auto shown = [&](std::string_view name) {
+    const std::string_view value = request.Header(name);
+    return router::ShowsKey(name, value, kept) ? std::string_view() : value;
+  };
+  const std::string_view authorization = shown("authorization");
+  if (!authorization.empty()) return std::string(authorization);
+  const std::string_view key = shown("x-api-key");
+  return key.empty() ? std::string() : fmt::format("Bearer {}", key);
 }
 
 }  // namespace portico::api

@@ -1,6 +1,7 @@
 // Keys of those who may control a gateway, beside the key of its clients.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,8 @@ StatusOr<ControlKey> ParseControlKey(std::string_view text);
 StatusOr<std::string> CheckControl(const net::HttpRequest& request,
                                    const std::vector<ControlKey>& keys, const std::string& api_key);
 
-// The `authorization` with which a control is sent on to workers that have no key of their own: the client's, unless it is an
-// operator's, which is the gateway's alone.
-std::string KeyForWorkers(const net::HttpRequest& request, const std::vector<ControlKey>& keys);
+// The `authorization` with which a request is sent on to workers that have no key of their own: what it shows, its
+// `x-api-key` as a bearer's. What shows one of `kept` (GatewayOptions::kept_keys) counts for nothing; empty: nothing is left.
+std::string KeyForWorkers(const net::HttpRequest& request, std::span<const std::string> kept);
 
 }  // namespace portico::api

@@ -62,15 +62,21 @@ TEST(ControlKeysTest, AUserReadsOnlyWhatChangesNothing) {
   }
 }
 
-// Workers answered 401 to clients that had shown their key as x-api-key, and got operators' keys.
+// Workers answered 401 to clients that had shown their key as x-api-key, and got operators' keys; then, where operators had
+// keys, none at all, so that sessions could not be opened.
 TEST(ControlKeysTest, WorkersGetTheClientsKeyAndNoOperators) {
-  net::HttpRequest request;
-  EXPECT_EQ(KeyForWorkers(request, {}), "");
-  request.headers = {{"x-api-key", "k"}};
-  EXPECT_EQ(KeyForWorkers(request, {}), "Bearer k");
-  request.headers = {{"x-api-key", "k"}, {"authorization", "Bearer other"}};
-  EXPECT_EQ(KeyForWorkers(request, {}), "Bearer other");
-  EXPECT_EQ(KeyForWorkers(request, {{.id = "a", .name = "", .key = "k", .admin = true}}), "");
+  const std::vector<std::string> kept = {"ka", "ku"};
+  const auto passed = [&](net::Headers headers) {
+    net::HttpRequest request;
+    request.headers = std::move(headers);
+    return KeyForWorkers(request, kept);
+  };
+  EXPECT_EQ(passed({}), "");
+  EXPECT_EQ(passed({{"x-api-key", "k"}}), "Bearer k");
+  EXPECT_EQ(passed({{"x-api-key", "k"}, {"authorization", "Bearer other"}}), "Bearer other");
+  EXPECT_EQ(passed({{"x-api-key", "ku"}, {"authorization", "Bearer other"}}), "Bearer other");
+  EXPECT_EQ(passed({{"x-api-key", "k"}, {"authorization", "Bearer ka"}}), "Bearer k");
+  EXPECT_EQ(passed({{"x-api-key", "ku"}, {"authorization", "bearer ka"}}), "");
 }
 
 }  // namespace

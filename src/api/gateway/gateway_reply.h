@@ -15,5 +15,7 @@ void GatewayReply(net::Exchange& exchange, int status, std::string body,
 void GatewayError(net::Exchange& exchange, int status, std::string_view message,
                   std::string_view code = {});
 void GatewayError(net::Exchange& exchange, const Status& status);
+// 405. `methods`: those that the path has, as the header Allow has them.
+void GatewayNotAllowed(net::Exchange& exchange, std::string_view methods);
 
 }  // namespace portico::api

@@ -8,6 +8,7 @@
 #include "api/browser_rules.h"
 #include "api/gateway/cors.h"
 #include "api/gateway/gateway_reply.h"
+#include "api/gateway/load_routes.h"
 #include "api/gateway/merge_metrics.h"
 #include "api/gateway/profile_routes.h"
 #include "api/gateway/server_info.h"
@@ -15,6 +16,7 @@
 #include "api/gateway/worker_paths.h"
 #include "api/gateway/worker_routes.h"
 #include "api/route_table.h"
+#include "api/unknown_path.h"
 #include "base/log.h"
 #include "router/fleet/model_cards.h"
 #include "router/proxy/error_body.h"
@@ -85,18 +87,11 @@ void Models(net::Exchange& exchange, GatewayContext& context) {
   GatewayReply(exchange, 200, std::move(body));
 }
 
-// What is in flight on each worker, by the gateway's count.
+// Clients may ask for it; who may see GET /workers sees URLs here, too.
 void Loads(net::Exchange& exchange, GatewayContext& context) {
-  std::string body;
-  JsonWriter writer(&body);
-  writer.BeginObject().Key("workers").BeginArray();
+  const bool urls = CheckControl(exchange.request, context.control_keys, context.api_key).ok();
   const router::WorkerSetPtr set = context.gateway->workers().set();  // a reload may replace it
-  for (const auto& worker : set->workers()) {
-    writer.BeginObject().Key("worker").String(worker->id()).Key("load").Int(worker->requests());
-    writer.EndObject();
-  }
-  writer.EndArray().EndObject();
-  GatewayReply(exchange, 200, std::move(body));
+  GatewayReply(exchange, 200, LoadsJson(*set, urls));
 }
 
 void Metrics(net::Exchange& exchange, GatewayContext& context) {
@@ -129,14 +124,15 @@ void NoteSession(router::Gateway& gateway, std::string_view path, std::string_vi
 }
 
 // 200 if all have done it, else what the first that has not said, or 502.
-void AskAll(ExchangePtr exchange, const GatewayContext& context, router::GatewayShard& shard) {
+void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const net::HttpRequest& asked = exchange->request;
-  router::SmallRequest request = {.method = asked.method,
-                                  .target = asked.path,
-                                  .body = asked.body,
-                                  .content_type = std::string(asked.Header("content-type")),
-                                  .authorization = KeyForWorkers(asked, context.control_keys),
-                                  .timeout = std::chrono::seconds(600)};
+  router::SmallRequest request = {
+      .method = asked.method,
+      .target = asked.path,
+      .body = asked.body,
+      .content_type = std::string(asked.Header("content-type")),
+      .authorization = KeyForWorkers(asked, shard.gateway().options().kept_keys),
+      .timeout = std::chrono::seconds(600)};
   if (!asked.query.empty()) request.target += "?" + asked.query;
   const bool opens = asked.path == "/open_session";
   const bool adapters = asked.path.find("load_lora_adapter") != std::string::npos;
@@ -152,6 +148,7 @@ void AskAll(ExchangePtr exchange, const GatewayContext& context, router::Gateway
       return GatewayError(*shared, 503, "no worker is available", "no_available_workers");
     }
     int status = 200;
+    int64_t done = 0;
     bool changed = false;
     std::vector<std::string_view> bodies;
     std::string body;
@@ -161,6 +158,7 @@ void AskAll(ExchangePtr exchange, const GatewayContext& context, router::Gateway
       const int said = answer.ok() ? answer->status : 502;
       // A redirection is not followed: nothing has been done.
       if (status == 200 && said >= 300) status = said >= 400 ? said : 502;
+      if (said < 300) ++done;
       changed = changed || (adapters && said < 300);
       if (answer.ok()) bodies.push_back(answer->body);
       writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
@@ -174,6 +172,9 @@ void AskAll(ExchangePtr exchange, const GatewayContext& context, router::Gateway
     if (opens && status == 200) return GatewayReply(*shared, 200, answers.front().answer->body);
     writer.EndArray();
     if (status == 200) WriteUnited(shared->request.path, bodies, &writer);
+    if (shared->request.path == "/flush_cache") {
+      WriteFlushed(done, static_cast<int64_t>(answers.size()), &writer);
+    }
     writer.Key("success").Bool(status == 200).EndObject();
     GatewayReply(*shared, status, std::move(body));
   });
@@ -276,14 +277,21 @@ Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& cont
   if (IsOpen(head) || IsPreflight(head, context.cors_origins)) return OkStatus();
   const std::string& path = head.path;
   const bool control = IsWorkerPath(path) || IsControlPath(path);
-  PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context) : CheckApiKey(head, context.api_key));
+  // Operators too may ask for the loads.
+  const bool gets = head.method == "GET" || head.method == "HEAD";
+  const bool operators =
+      gets && IsLoadsPath(path) && CheckControl(head, context.control_keys, context.api_key).ok();
+  if (!operators) {
+    PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context)
+                                    : CheckApiKey(head, context.api_key));
+  }
   if (NamesCode(head) && context.control_keys.empty()) {
     return Error(StatusCode::kPermissionDenied,
-                 "This needs --control-plane-api-keys: its body can name code.");
+                 "this needs --control-plane-api-keys: its body can name code");
   }
-  if (head.late) return Error(StatusCode::kUnavailable, "The gateway is draining.");
+  if (head.late) return Error(StatusCode::kUnavailable, "the gateway is draining");
   if (PassesOn(path) && router::HasDotSegment(path)) {
-    return InvalidArgument("", "The path must not have segments of dots.");
+    return InvalidArgument("", "the path must not have segments of dots");
   }
   return CheckPage(head, context.cors_origins);
 }
@@ -329,12 +337,12 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
   if (IsWorkerPath(path)) return HandleWorkers(*exchange, context);
   if (IsProfilePath(path)) {
     bool passed_on = false;
-    HandleGatewayProfile(&exchange, KeyForWorkers(request, context.control_keys), shard,
-                         &passed_on);
+    HandleGatewayProfile(&exchange, KeyForWorkers(request, shard.gateway().options().kept_keys),
+                         shard, &passed_on);
     if (!passed_on) return;
   }
   const Recipients recipients = RecipientsOf(path);
-  if (recipients == Recipients::kAll) return AskAll(std::move(exchange), context, shard);
+  if (recipients == Recipients::kAll) return AskAll(std::move(exchange), shard);
   if (recipients == Recipients::kItself) {
     return GatewayError(*exchange, 501, path + " concerns one server: send it to that server",
                         "not_implemented");
@@ -343,13 +351,17 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
     if (IsServerInfo(request)) return HandleServerInfo(std::move(exchange), context, shard);
     if (path == "/v1/models") return Models(*exchange, context);
     if (path == "/engine_metrics") return EngineMetrics(std::move(exchange), shard);
-    if (path == "/get_loads" || path == "/get_load" || path == "/v1/loads") {
-      return Loads(*exchange, context);
-    }
+    if (IsLoadsPath(path)) return Loads(*exchange, context);
   }
-  if (IsProbe(path)) return GatewayError(*exchange, 405, "use GET");
+  if (IsProbe(path)) return GatewayNotAllowed(*exchange, "GET");
   if (PassesOn(path)) return router::ProxyCall::Start(shard, std::move(exchange));
-  GatewayError(*exchange, 404, "Unknown path: " + request.method + " " + path);
+  // Workers have these; a base URL that lacks /v1 is a common slip.
+  const auto has = [](std::string_view known) {
+    return known == "/v1/chat/completions" || known == "/v1/completions" ||
+           known == "/v1/embeddings" || known == "/v1/responses" || known == "/v1/messages" ||
+           known == "/v1/models";
+  };
+  GatewayError(*exchange, 404, UnknownPath(request.method, path, has));
 }
 
 }  // namespace portico::api

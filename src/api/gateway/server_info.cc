@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/authorization.h"
+#include "api/gateway/control_keys.h"
 #include "api/gateway/gateway_reply.h"
 #include "router/proxy/fan_out.h"
 #include "text/json.h"
@@ -58,10 +58,11 @@ void HandleServerInfo(std::unique_ptr<net::Exchange> exchange, const GatewayCont
                       router::GatewayShard& shard) {
   const bool noted = !context.server_note.empty();
   const bool addresses = !noted && !shard.gateway().options().show_workers;
-  router::SmallRequest request = {.target = noted ? "/get_server_info" : exchange->request.path,
-                                  .authorization = ShownAuthorization(exchange->request),
-                                  .timeout = std::chrono::seconds(10),
-                                  .to_token_workers = !noted};
+  router::SmallRequest request = {
+      .target = noted ? "/get_server_info" : exchange->request.path,
+      .authorization = KeyForWorkers(exchange->request, shard.gateway().options().kept_keys),
+      .timeout = std::chrono::seconds(10),
+      .to_token_workers = !noted};
   if (!exchange->request.query.empty()) request.target += "?" + exchange->request.query;
   auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
   router::FanOut::Start(

@@ -1,8 +1,11 @@
 #include "api/gateway/united_answers.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 
+#include "base/counted.h"
 #include "router/fleet/answer_field.h"
 #include "text/json.h"
 
@@ -86,6 +89,15 @@ void WriteUnited(std::string_view path, const std::vector<std::string_view>& ans
       said.push_back(router::FieldOfAnswer(answer, field.name));
     if (const auto united = Unite(field.as, said)) writer->Key(field.name).Raw(united->Dump());
   }
+}
+
+void WriteFlushed(int64_t done, int64_t all, JsonWriter* writer) {
+  const bool whole = done == all;
+  writer->Key("status").String(whole ? "success" : done > 0 ? "partial_success" : "error");
+  writer->Key("message").String(
+      whole ? fmt::format("Successfully flushed cache on all {}", Counted(all, "worker"))
+            : fmt::format("Flushed cache on {} of {}", done, Counted(all, "worker")));
+  writer->Key("workers_flushed").Int(done).Key("total_workers").Int(all);
 }
 
 }  // namespace portico::api

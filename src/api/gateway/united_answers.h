@@ -1,6 +1,7 @@
 // One answer for many: what a control or a reading that all workers have answered comes to as a whole.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -13,5 +14,8 @@ namespace portico::api {
 // and /weight_checker (`match`: true if it is so of each that says it). Nothing for other paths.
 void WriteUnited(std::string_view path, const std::vector<std::string_view>& answers,
                  JsonWriter* writer);
+
+// What sglang-router and smg say of a /flush_cache that `done` of `all` workers have done.
+void WriteFlushed(int64_t done, int64_t all, JsonWriter* writer);
 
 }  // namespace portico::api

@@ -68,5 +68,26 @@ TEST(UnitedAnswersTest, WeightsMatchIfTheyMatchOnEachWorkerThatHasComparedThem) 
   EXPECT_EQ(United("/flush_cache", {R"({"match":true})"}), "{}");
 }
 
+std::string Flushed(int64_t done, int64_t all) {
+  std::string text;
+  JsonWriter writer(&text);
+  writer.BeginObject();
+  WriteFlushed(done, all, &writer);
+  writer.EndObject();
+  return text;
+}
+
+TEST(UnitedAnswersTest, AFlushHasTheFieldsOfOtherGateways) {
+  EXPECT_EQ(
+      Flushed(2, 2),
+      R"({"status":"success","message":"Successfully flushed cache on all 2 workers","workers_flushed":2,"total_workers":2})");
+  EXPECT_EQ(
+      Flushed(1, 2),
+      R"({"status":"partial_success","message":"Flushed cache on 1 of 2 workers","workers_flushed":1,"total_workers":2})");
+  EXPECT_EQ(
+      Flushed(0, 1),
+      R"({"status":"error","message":"Flushed cache on 0 of 1 worker","workers_flushed":0,"total_workers":1})");
+}
+
 }  // namespace
 }  // namespace portico::api

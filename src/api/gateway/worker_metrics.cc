@@ -44,6 +44,7 @@ constexpr WorkerMetric kMetrics[] = {
      [](const Worker& worker) { return static_cast<double>(worker.retries()); }},
 };
 
+constexpr std::string_view kWorkerInfo = "portico_gateway_worker_info";
 constexpr std::string_view kWorkerFailures = "portico_gateway_worker_failures_total";
 constexpr std::string_view kWorkerMalformed = "portico_gateway_worker_malformed_total";
 
@@ -113,6 +114,25 @@ void AppendGroupMetrics(const router::WorkerSet& set, std::string* out) {
   }
 }
 
+// Joined with the other metrics by `worker`. Whoever reads metrics needs no key: addresses are there only if clients may see
+// them as well.
+void AppendWorkerInfo(const router::WorkerSet& set, bool urls, std::string* out) {
+  auto to = std::back_inserter(*out);
+  fmt::format_to(
+      to,
+      "# HELP {0} 1, with the role of the worker, its first model and, with --show-workers, its "
+      "URL.\n# TYPE {0} gauge\n",
+      kWorkerInfo);
+  for (const auto& worker : set.workers()) {
+    const std::vector<std::string> models = worker->models();
+    fmt::format_to(to, "{}{{worker=\"{}\",role=\"{}\",model=\"{}\"", kWorkerInfo, worker->id(),
+                   router::RoleName(worker->spec().role),
+                   models.empty() ? std::string() : LabelText(models.front()));
+    if (urls) fmt::format_to(to, ",url=\"{}\"", LabelText(worker->url()));
+    fmt::format_to(to, "}} 1\n");
+  }
+}
+
 void AppendWorkerFailures(const router::WorkerSet& set, std::string* out) {
   auto to = std::back_inserter(*out);
   fmt::format_to(to, "# HELP {0} Attempts on the worker that failed.\n# TYPE {0} counter\n",
@@ -143,6 +163,7 @@ void AppendWorkerMalformed(const router::WorkerSet& set, std::string* out) {
 
 void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
   const auto set = gateway.workers().set();
+  AppendWorkerInfo(*set, gateway.options().show_workers, out);
   auto to = std::back_inserter(*out);
   for (const WorkerMetric& metric : kMetrics) {
     fmt::format_to(to, "# HELP {} {}\n# TYPE {} {}\n", metric.name, metric.help, metric.name,

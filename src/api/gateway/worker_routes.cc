@@ -47,7 +47,8 @@ void WriteReport(const router::ReportedLoad& report, JsonWriter* writer) {
 }
 
 // `added`: smg's clients find the id of one that they add by another name.
-void WriteWorker(const Worker& worker, JsonWriter* writer, bool added = false) {
+void WriteWorker(const Worker& worker, const router::Gateway& gateway, JsonWriter* writer,
+                 bool added = false) {
   writer->BeginObject();
   if (added) writer->Key("worker_id").String(worker.id());
   writer->Key("id").String(worker.id()).Key("url").String(worker.url());
@@ -68,8 +69,12 @@ void WriteWorker(const Worker& worker, JsonWriter* writer, bool added = false) {
   writer->Key("models").BeginArray();
   for (const std::string& model : models) writer->String(model);
   writer->EndArray();
-  writer->Key("is_healthy").Bool(worker.health() == router::Health::kHealthy);
-  writer->Key("status").String(router::HealthName(worker.health()));
+  const router::Health health = worker.health();
+  writer->Key("is_healthy").Bool(health == router::Health::kHealthy);
+  writer->Key("status").String(router::HealthName(health));
+  const std::string trouble = health == router::Health::kHealthy ? std::string() : worker.trouble();
+  writer->Key("reason");
+  trouble.empty() ? writer->Null() : writer->String(trouble);
   writer->Key("draining").Bool(worker.draining());
   writer->Key("paused").Bool(worker.paused());
   writer->Key("circuit_breaker").String(router::BreakerStateName(worker.breaker().state()));
@@ -87,15 +92,20 @@ void WriteWorker(const Worker& worker, JsonWriter* writer, bool added = false) {
   writer->Key("priority").Int(worker.priority()).Key("cost").Double(worker.cost());
   writer->Key("runtime_type");
   spec.runtime.empty() ? writer->Null() : writer->String(spec.runtime);
-  writer->Key("labels").BeginObject();
-  for (const auto& [name, value] : worker.labels()) writer->Key(name).String(value);
-  writer->EndObject().EndObject();
+  // smg's name for them and sglang-router's.
+  for (const char* key : {"labels", "metadata"}) {
+    writer->Key(key).BeginObject();
+    for (const auto& [name, value] : worker.labels()) writer->Key(name).String(value);
+    writer->EndObject();
+  }
+  writer->Key("disable_health_check").Bool(!gateway.options().health.enabled);
+  writer->EndObject();
 }
 
-std::string WorkerJson(const Worker& worker, bool added = false) {
+std::string WorkerJson(const Worker& worker, const router::Gateway& gateway, bool added = false) {
   std::string body;
   JsonWriter writer(&body);
-  WriteWorker(worker, &writer, added);
+  WriteWorker(worker, gateway, &writer, added);
   return body;
 }
 
@@ -109,7 +119,7 @@ void AddWorker(net::Exchange& exchange, router::Gateway& gateway, StatusOr<Worke
   if (!added.ok()) {
     return GatewayError(exchange, 409, MessageOf(added.status()), "WORKER_ALREADY_EXISTS");
   }
-  GatewayReply(exchange, status, WorkerJson(**added, true));
+  GatewayReply(exchange, status, WorkerJson(**added, gateway, true));
 }
 
 void RemoveWorker(net::Exchange& exchange, router::Gateway& gateway, std::string_view name) {
@@ -129,7 +139,7 @@ void ChangeOne(net::Exchange& exchange, router::Gateway& gateway, Worker& worker
             drained ? "takes requests again" : "drains: it gets no new requests");
   }
   if (change->api_key.has_value()) gateway.NoteModelsChanged();  // it may have refused the old key
-  GatewayReply(exchange, 200, WorkerJson(worker));
+  GatewayReply(exchange, 200, WorkerJson(worker, gateway));
 }
 
 void HandleOne(net::Exchange& exchange, router::Gateway& gateway, std::string_view id) {
@@ -139,11 +149,11 @@ void HandleOne(net::Exchange& exchange, router::Gateway& gateway, std::string_vi
   }
   const std::string& method = exchange.request.method;
   if (method == "GET" || method == "HEAD") {
-    return GatewayReply(exchange, 200, WorkerJson(*worker));
+    return GatewayReply(exchange, 200, WorkerJson(*worker, gateway));
   }
   if (method == "DELETE") return RemoveWorker(exchange, gateway, worker->id());
   if (method == "PUT" || method == "PATCH") return ChangeOne(exchange, gateway, *worker);
-  GatewayError(exchange, 405, "use GET, PUT, PATCH or DELETE");
+  GatewayNotAllowed(exchange, "GET, PUT, PATCH, DELETE");
 }
 
 // ?url=
@@ -164,7 +174,7 @@ void HandleOld(net::Exchange& exchange, router::Gateway& gateway) {
     writer.EndArray().EndObject();
     return GatewayReply(exchange, 200, std::move(body));
   }
-  if (exchange.request.method != "POST") return GatewayError(exchange, 405, "use POST");
+  if (exchange.request.method != "POST") return GatewayNotAllowed(exchange, "POST");
   const auto url = UrlInQuery(exchange.request);
   if (!url.ok()) return GatewayError(exchange, url.status());
   if (path == "/remove_worker") return RemoveWorker(exchange, gateway, *url);
@@ -188,7 +198,7 @@ std::string WorkersJson(router::Gateway& gateway) {
   std::array<int64_t, std::size(router::kRoles)> roles{};
   writer.BeginObject().Key("workers").BeginArray();
   for (const auto& worker : set->workers()) {
-    WriteWorker(*worker, &writer);
+    WriteWorker(*worker, gateway, &writer);
     healthy += worker->health() == router::Health::kHealthy ? 1 : 0;
     ++roles[static_cast<size_t>(worker->spec().role)];
   }
@@ -220,7 +230,7 @@ void HandleWorkers(net::Exchange& exchange, GatewayContext& context) {
   if (request.method == "GET" || request.method == "HEAD") {
     return GatewayReply(exchange, 200, WorkersJson(gateway));
   }
-  if (request.method != "POST") return GatewayError(exchange, 405, "use GET or POST");
+  if (request.method != "POST") return GatewayNotAllowed(exchange, "GET, POST");
   AddWorker(exchange, gateway, ReadWorkerSpec(request.body), 202);
 }
 

@@ -1,6 +1,11 @@
 #include "api/grpc/rpc.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "api/grpc/status_details.h"
+#include "api/refusal_log.h"
 
 namespace portico::api::rpc {
 
@@ -13,6 +18,15 @@ void Refuse(net::GrpcCall& call, const Status& status) {
   const Status named =
       Error(status.code(), field + ": " + std::string(MessageOf(status)), field, ReasonOf(status));
   call.Finish(named, {}, StatusDetails(named));
+}
+
+void Refuse(net::GrpcCall& call, const ApiContext& api, const Status& status) {
+  if (api.log_requests && !status.ok()) {
+    const std::string what =
+        fmt::format("gRPC {:.200} {}", call.method(), absl::StatusCodeToString(status.code()));
+    LogRefusal(api, what, call.Metadata("x-request-id"), status);
+  }
+  Refuse(call, status);
 }
 
 void Reply(net::GrpcCall& call, const google::protobuf::MessageLite& message) {

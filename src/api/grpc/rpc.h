@@ -37,6 +37,8 @@ struct RpcContext {
 
 // Ends a call with a status: the message names the field at fault, details are added.
 void Refuse(net::GrpcCall& call, const Status& status);
+// The same of a request: --log-requests has a line of it, unless the status is OK.
+void Refuse(net::GrpcCall& call, const ApiContext& api, const Status& status);
 // Answers a unary call.
 void Reply(net::GrpcCall& call, const google::protobuf::MessageLite& message);
 
@@ -69,10 +71,10 @@ void AddUnary(RpcContext& context, std::string_view method,
   context.methods.Add(std::string(method), [&context, answer](CallPtr call, std::string bytes) {
     SmallArena memory;
     const StatusOr<Request*> request = memory.Parse<Request>(bytes);
-    if (!request.ok()) return Refuse(*call, request.status());
+    if (!request.ok()) return Refuse(*call, context.api, request.status());
     Response* response = memory.Make<Response>();
     const Status status = answer(context, context.ShardOf(*call), **request, response);
-    if (!status.ok()) return Refuse(*call, status);
+    if (!status.ok()) return Refuse(*call, context.api, status);
     Reply(*call, *response);
   });
 }
@@ -84,7 +86,7 @@ struct PlannedAnswer {
   void (*answer)(RpcContext& context, CallPtr call, Planned planned);
 
   void operator()(CallPtr call, ShardContext& shard, StatusOr<Planned> planned) const {
-    if (!planned.ok()) return Refuse(*call, planned.status());
+    if (!planned.ok()) return Refuse(*call, shard.api, planned.status());
     LeaseMedia(call->lease(), *planned);
     if (WaitsForMedia(call, shard, *planned, *this)) return;
     if (WaitsForGrammars(call, shard, *planned, *this)) return;
@@ -105,7 +107,7 @@ void AddPlanned(RpcContext& context, std::string_view method,
         const PlannedAnswer<Planned> then{&context, answer};
         auto plan = [&context, prepare](const std::string& from) { return prepare(context, from); };
         if (bytes.size() > kLongBody) {
-          if (!PlanOnPool(call, bytes, shard, plan, then)) Refuse(*call, PoolIsFull());
+          if (!PlanOnPool(call, bytes, shard, plan, then)) Refuse(*call, shard.api, PoolIsFull());
           return;
         }
         then(std::move(call), shard, plan(bytes));

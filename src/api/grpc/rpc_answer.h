@@ -12,11 +12,11 @@ namespace portico::api::rpc {
 
 struct RpcAnswer {
   using Transport = net::GrpcCall;
-  static void Send(net::GrpcCall& call, ShardContext&, StatusOr<std::string> message) {
+  static void Send(net::GrpcCall& call, ShardContext& shard, StatusOr<std::string> message) {
     if (message.ok()) return call.Reply(*message);
     const Status& status = message.status();
     // Somebody has asked for it, as a client that cancels does.
-    if (status.code() != StatusCode::kAborted) return Refuse(call, status);
+    if (status.code() != StatusCode::kAborted) return Refuse(call, shard.api, status);
     Refuse(call, Error(StatusCode::kCancelled, std::string(MessageOf(status))));
   }
   static void NoteAbort(net::GrpcCall&) {}

@@ -59,8 +59,10 @@ Status GrpcService::Admit(const net::GrpcCall& call) const {
   const std::string_view rpc = name.substr(name.rfind('/') + 1);
   const bool operators =
       std::find(std::begin(kOperatorRpcs), std::end(kOperatorRpcs), rpc) != std::end(kOperatorRpcs);
-  return CheckApiKey(call.Metadata("authorization"),
-                     operators ? context_.api.operator_key() : context_.api.api_key);
+  const std::string_view shown = call.Metadata("authorization");
+  const ApiContext& api = context_.api;
+  return operators ? CheckAdminKey(shown, api.api_key, api.admin_api_key)
+                   : CheckApiKey(shown, api.api_key);
 }
 
 // The registry gives the same metric to all who ask, so that a race is harmless.

@@ -30,7 +30,7 @@ class StreamRpc final : public Call, public TextSink {
     auto stream = std::make_unique<StreamRpc>(std::move(call), shard, std::move(messages));
     Status status = TakeRids(shard.api.rids, &plan);
     if (status.ok()) status = stream->Submit(model, std::move(plan));
-    if (!status.ok()) return Refuse(*stream->call_, status);
+    if (!status.ok()) return Refuse(*stream->call_, shard.api, status);
     shard.calls.Add(std::move(stream));
   }
 
@@ -79,7 +79,7 @@ class StreamRpc final : public Call, public TextSink {
   // The call goes away, and with it what still runs.
   void Finish(const Status& status) {
     done_ = true;
-    Refuse(*call_, status);
+    Refuse(*call_, shard_.api, status);
     shard_.calls.Remove(this);
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -19,13 +20,6 @@ namespace {
 
 using Request = NativeGenerateRequest;
 
-struct MediaField {
-  std::string_view name;
-  MediaKind kind;
-};
-constexpr MediaField kMediaFields[] = {{"image_data", MediaKind::kImage},
-                                       {"video_data", MediaKind::kVideo},
-                                       {"audio_data", MediaKind::kAudio}};
 constexpr size_t kMaxMediaOfBatch = 4 * kMaxNativePrompts;
 constexpr std::string_view kRoom = "bootstrap_room";
 
@@ -227,22 +221,19 @@ Status ReadExtra(std::string_view name, Element value, Request* request) {
   return is_room ? SpreadRooms(each, request) : OkStatus();
 }
 
-const MediaField* FindMediaField(std::string_view name) {
-  for (const MediaField& field : kMediaFields) {
-    if (field.name == name) return &field;
-  }
-  return nullptr;
+std::optional<MediaKind> KindOfField(std::string_view name) {
+  return FindMediaKind(name, &MediaWords::data);
 }
 
 // After the prompts: a batch has a value, a list or null for each.
-Status ReadMediaField(const MediaField& field, Element value, Request* request) {
-  const std::string_view name = field.name;
+Status ReadMediaField(MediaKind kind, Element value, Request* request) {
+  const std::string_view name = WordsOf(kind).data;
   simdjson::dom::array list;
   const bool is_list = !value.get(list);
   if (value.is_null() || (is_list && list.size() == 0)) return OkStatus();
   if (!request->is_batch) {
     if (request->extras.values.empty()) request->extras.values.emplace_back();
-    return ReadMediaData(field.kind, name, value, &request->extras.values.front());
+    return ReadMediaData(kind, value, &request->extras.values.front());
   }
   const auto says_nothing = [](Element item) { return item.is_null(); };
   if (is_list && std::all_of(list.begin(), list.end(), says_nothing)) return OkStatus();
@@ -259,7 +250,7 @@ Status ReadMediaField(const MediaField& field, Element value, Request* request) 
   GiveEachPromptItsExtras(request);
   size_t i = 0;
   for (Element item : list) {
-    PORTICO_RETURN_IF_ERROR(ReadMediaData(field.kind, name, item, &request->extras.values[i++]));
+    PORTICO_RETURN_IF_ERROR(ReadMediaData(kind, item, &request->extras.values[i++]));
   }
   return OkStatus();
 }
@@ -370,7 +361,7 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
   BodyReader reader(parser);
   PORTICO_ASSIGN_OR_RETURN(const FieldList fields, reader.Read(body));
   for (const auto& [name, value] : fields) {
-    if (IsExtraField(name) || FindMediaField(name) != nullptr) continue;
+    if (IsExtraField(name) || KindOfField(name)) continue;
     Status status;
     if (const auto* field = FindReader(kFields, name)) {
       status = field->read(name, value, &request);
@@ -388,8 +379,8 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
   if (request.prompts.empty()) return InvalidArgument("text", "text or input_ids is required");
   for (const auto& [name, value] : fields) {
     if (IsExtraField(name)) PORTICO_RETURN_IF_ERROR(ReadExtra(name, value, &request));
-    if (const MediaField* field = FindMediaField(name)) {
-      PORTICO_RETURN_IF_ERROR(ReadMediaField(*field, value, &request));
+    if (const auto kind = KindOfField(name)) {
+      PORTICO_RETURN_IF_ERROR(ReadMediaField(*kind, value, &request));
     }
   }
   return request;

@@ -10,6 +10,7 @@
 #include "api/reply.h"
 #include "api/sglang/flush_handler.h"
 #include "api/sglang/tokenize_handlers.h"
+#include "service/control/control_log.h"
 #include "service/control/pause.h"
 #include "template/template_facts.h"
 #include "text/json_writer.h"
@@ -133,6 +134,8 @@ Json ServerInfo(const ApiContext& api) {
     info.Set("dp_size", engine.can.data_parallel_ranks);
     info.Set("max_total_num_tokens", engine.max_total_tokens);
     info.Set("max_context_length", engine.context_length);
+    // SGLang's word for a server that is no half of a pair; gateways of such pairs look for it.
+    if (!engine.can.disaggregation) info.Set("disaggregation_mode", "null");
   }
   info.Set("is_pause", AnyPaused(*api.models));
   info.Set("internal_states", std::move(states));
@@ -140,6 +143,7 @@ Json ServerInfo(const ApiContext& api) {
 }
 
 void AbortEverywhere(ShardContext& shard, const std::string& rid, bool all) {
+  if (all) LogControl("all requests are aborted: it was asked for");
   for (ShardContext* other : shard.api.shards) {
     if (other == &shard) {
       shard.calls.Abort(rid, all);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,8 +11,8 @@ namespace portico::api::sglang {
 namespace {
 
 // A text, or an object with the text as its url.
-Status ReadItem(MediaKind kind, std::string_view name, Element value,
-                std::vector<MediaItem>* items) {
+Status ReadItem(MediaKind kind, Element value, std::vector<MediaItem>* items) {
+  const std::string_view name = WordsOf(kind).data;
   MediaItem& item = items->emplace_back();
   item.kind = kind;
   item.field = name;
@@ -38,19 +39,19 @@ Status ReadItem(MediaKind kind, std::string_view name, Element value,
 
 }  // namespace
 
-Status ReadMediaData(MediaKind kind, std::string_view name, Element value,
-                     std::shared_ptr<const RequestExtras>* extras) {
+Status ReadMediaData(MediaKind kind, Element value, std::shared_ptr<const RequestExtras>* extras) {
+  const std::string_view name = WordsOf(kind).data;
   std::vector<MediaItem> items;
   simdjson::dom::array list;
   if (value.is_null()) return OkStatus();
   if (value.get(list)) {
-    PORTICO_RETURN_IF_ERROR(ReadItem(kind, name, value, &items));
+    PORTICO_RETURN_IF_ERROR(ReadItem(kind, value, &items));
   } else {
     // Before they are read: a text of three bytes would become hundreds.
     PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxMediaOfKind, "items"));
     for (Element item : list) {
       if (item.is_null()) continue;
-      PORTICO_RETURN_IF_ERROR(ReadItem(kind, name, item, &items));
+      PORTICO_RETURN_IF_ERROR(ReadItem(kind, item, &items));
     }
   }
   AddMedia(std::move(items), extras);

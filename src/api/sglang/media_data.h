@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "api/common/field_reader.h"
 #include "base/status.h"
@@ -13,7 +12,6 @@ namespace portico::api::sglang {
 
 // The media of one kind of one prompt: one or a list, each a URL, a file, base64 or an object with such a `url`. They are added
 // to those that `extras` has. Null and an empty list leave it as it is.
-Status ReadMediaData(MediaKind kind, std::string_view name, Element value,
-                     std::shared_ptr<const RequestExtras>* extras);
+Status ReadMediaData(MediaKind kind, Element value, std::shared_ptr<const RequestExtras>* extras);
 
 }  // namespace portico::api::sglang

@@ -73,7 +73,7 @@ void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t le
 }
 
 void AppendMediaTokens(const TokenUsage& usage, std::string* out) {
-  for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+  for (const MediaKind kind : kEachMediaKind) {
     if (usage.Of(kind) == 0) continue;
     out->append(",\"").append(NameOf(kind)).append("_tokens\":");
     AppendJsonInt(usage.Of(kind), out);

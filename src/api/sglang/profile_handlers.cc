@@ -1,5 +1,7 @@
 #include "api/sglang/profile_handlers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -8,6 +10,7 @@
 #include "api/common/control_fields.h"
 #include "api/control_call.h"
 #include "api/reply.h"
+#include "service/control/control_log.h"
 #include "service/control/each_engine.h"
 #include "service/control/profiling.h"
 
@@ -87,6 +90,8 @@ void HandleStart(ExchangePtr exchange, ShardContext& shard) {
   auto answer = [request = *std::move(request)](ExchangePtr kept, ShardContext& on,
                                                 const Status& status) {
     if (!status.ok()) return ReplyError(*kept, on.api, status);
+    LogControl(fmt::format("profile {}: events are recorded in {}", request.recorder->run_id,
+                           request.recorder->directory));
     if (!kEventsOnly) return StartEngines(std::move(kept), on, request);
     ReplyJson(*kept, on.api, 200, ProfileAnswer(*request.recorder, true, false));
   };
@@ -122,6 +127,7 @@ void HandleStop(ExchangePtr exchange, ShardContext& shard) {
   auto answer = [stopped, any = run->empty()](ExchangePtr kept, ShardContext& on,
                                               const Status& status) {
     if (!status.ok()) return ReplyError(*kept, on.api, status);
+    if (!stopped->empty()) LogControl(fmt::format("profile {}: it has been stopped", *stopped));
     // Another run's stop leaves the engines alone, too.
     if (!kEventsOnly && (any || !stopped->empty())) {
       return StopEngines(std::move(kept), on, *stopped);

@@ -31,7 +31,7 @@ Status CheckTextAlone(const ChatRequest& chat) {
   const MediaItem& item = extras->media->items.front();
   return InvalidArgument(
       "messages", fmt::format("{} is {}: its tokens are not known before it is read", item.place,
-                              PhraseOf(item.kind)));
+                              WordsOf(item.kind).phrase));
 }
 
 struct TokenizeApi : TextApi {

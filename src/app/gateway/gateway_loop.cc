@@ -7,6 +7,7 @@
 #include <ctime>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "app/command_tools.h"
 #include "app/gateway/gateway_service.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr timespec kLook{0, 200'000'000};
 constexpr Duration kFirstProgress = std::chrono::seconds(2);
 constexpr Duration kProgress = std::chrono::seconds(10);
+// Less is no news: one lost connection takes a worker out until it has answered a probe.
+constexpr Duration kLapse = std::chrono::seconds(1);
 
 Duration FromSeconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
@@ -64,8 +67,9 @@ void Reload(const RouteOptions& start, const std::vector<std::string>& words,
   if (!parsed.ok()) {
     return LogError("reload: {}; nothing was changed", MessageOf(parsed.status()));
   }
-  parsed->options.worker_key = start.worker_key;
-  parsed->options.started_workers = start.started_workers;
+  if (!start.started_workers.empty()) {
+    AddStarted(start.worker_key, start.started_workers, &parsed->options);
+  }
   const auto wanted = WorkersOf(parsed->options);
   const auto options = ServiceOptionsOf(parsed->options);
   if (!wanted.ok() || !options.ok()) return;  // ParseRouteOptions() has looked
@@ -80,12 +84,29 @@ void Reload(const RouteOptions& start, const std::vector<std::string>& words,
   WarnOfRestart(start, parsed->options, prefix);
 }
 
-// True once a worker is healthy; says so.
-bool SayReady(const RouteOptions& options, GatewayService& service) {
-  if (!service.gateway().Ready().ok()) return false;
-  LogInfo("ready: {}://{}/v1", options.tls_cert_path.empty() ? "http" : "https",
-          AddressOf(options.host, service.port()));
-  return true;
+// What has been said of whether a worker can take a request.
+struct SaidReady {
+  bool ever = false;
+  bool now = false;
+  TimePoint lost_at{};  // epoch: it is as it has been said
+};
+
+// Says when that changes.
+void SayReadiness(const RouteOptions& options, GatewayService& service, SaidReady* said) {
+  const Status ready = service.gateway().Ready();
+  if (ready.ok()) {
+    said->lost_at = {};
+    if (std::exchange(said->now, true)) return;
+    said->ever = true;
+    return LogInfo("ready: {}://{}/v1", options.tls_cert_path.empty() ? "http" : "https",
+                   AddressOf(options.host, service.port()));
+  }
+  if (!said->now) return;
+  const TimePoint now = Clock::now();
+  if (said->lost_at == TimePoint{}) said->lost_at = now;
+  if (now - said->lost_at < kLapse) return;
+  said->now = false;
+  LogWarning("not ready: {}", MessageOf(ready));
 }
 
 // Now and then, while no worker can take a request.
@@ -110,12 +131,20 @@ void SayProgress(GatewayService& service, bool discovers, TimePoint started, Tim
           why ? MessageOf(ready) : std::string_view());
 }
 
-// A worker that has no requests would count as healthy until its next probe.
+// A worker that has no requests would count as healthy until its next probe, if there are probes.
 void NoteEnded(const std::string& url, router::Gateway& gateway) {
   const router::WorkerSetPtr set = gateway.workers().set();
   for (const router::WorkerPtr& worker : set->workers()) {
-    const bool was_up = worker->health() != router::Health::kUnknown;
-    if (was_up && router::ServerUrl(worker->spec()) == url) gateway.NoteLost(*worker, false);
+    if (router::ServerUrl(worker->spec()) == url) gateway.NoteProcess(*worker, false);
+  }
+}
+
+// Workers may be others than at the last time: a reload and the ranks of a server make new ones.
+void NoteProcesses(const WorkerProcesses& processes, router::Gateway& gateway) {
+  const router::WorkerSetPtr set = gateway.workers().set();
+  for (const router::WorkerPtr& worker : set->workers()) {
+    const auto runs = processes.Runs(router::ServerUrl(worker->spec()));
+    if (runs.has_value()) gateway.NoteProcess(*worker, *runs);
   }
 }
 
@@ -146,7 +175,7 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
   const TimePoint started = Clock::now();
   const Duration patience = FromSeconds(options.worker_startup_timeout_secs);
   TimePoint progress = started + kFirstProgress;
-  bool ready = false;
+  SaidReady ready;
   std::optional<WorkerFile> file;
   if (!options.discovery_file.empty()) {
     file.emplace(options.discovery_file, FromSeconds(options.discovery_check_interval_secs));
@@ -159,10 +188,11 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
     if (processes != nullptr) {
       PORTICO_RETURN_IF_ERROR(
           processes->Tick([&](const std::string& url) { NoteEnded(url, (*service)->gateway()); }));
+      NoteProcesses(*processes, (*service)->gateway());
     }
-    if (!ready) ready = SayReady(options, **service);
-    if (!ready) SayProgress(**service, discovers, started, &progress);
-    if (!ready && !workers->empty() && patience > Duration::zero() &&
+    SayReadiness(options, **service, &ready);
+    if (!ready.ever) SayProgress(**service, discovers, started, &progress);
+    if (!ready.ever && !workers->empty() && patience > Duration::zero() &&
         Clock::now() - started > patience) {
       return Error(StatusCode::kDeadlineExceeded,
                    fmt::format("no worker has become healthy within {:.0f} s",

@@ -18,6 +18,8 @@
 namespace portico {
 namespace {
 
+constexpr int kArgparseError = 2;  // Python's argparse ends so where a command line is wrong
+
 Status ReadNumber(std::string_view flag, const std::string& text, int min, int max, int* value) {
   if (absl::SimpleAtoi(text, value) && *value >= min && *value <= max) return OkStatus();
   return Error(StatusCode::kInvalidArgument,
@@ -92,6 +94,21 @@ Status CheckPorts(const LaunchOptions& options) {
   return OkStatus();
 }
 
+// A word that no flag takes: vLLM's users write the model so.
+Status TakePositional(const std::string& word, LaunchOptions* options) {
+  if (word.empty()) return OkStatus();
+  if (!options->worker_command.empty()) {
+    options->passed_on.insert(options->passed_on.begin(), word);
+    return OkStatus();
+  }
+  if (options->engine != "vllm" || !options->model.empty()) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("unexpected argument `{}`; --model-path names a model", word));
+  }
+  options->model = word;
+  return OkStatus();
+}
+
 std::string ThisProgram() {
   char path[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
@@ -122,8 +139,11 @@ void Replace(std::string* text, std::string_view mark, const std::string& by) {
 
 StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words) {
   LaunchOptions options;
+  std::string positional;
+  bool passes_on = false;  // the word before
   for (size_t at = 0; at < words.size(); ++at) {
     const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
+    const bool behind_passed_on = std::exchange(passes_on, false);
     std::string flag = words[at];
     std::string value;
     const size_t equals = flag.find('=');
@@ -152,12 +172,13 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
       PORTICO_RETURN_IF_ERROR(take());
       PORTICO_RETURN_IF_ERROR(ReadNumber(flag, value, 1, 65535, &options.base_port));
     } else if (flag == "--engine" || flag == "--host" || flag == "--port" ||
-               flag == "--worker-command") {
+               flag == "--worker-command" || flag == "--sglang-python") {
       PORTICO_RETURN_IF_ERROR(take());
-      (flag == "--engine" ? options.engine
-       : flag == "--host" ? options.host
-       : flag == "--port" ? options.port
-                          : options.worker_command) = value;
+      (flag == "--engine"           ? options.engine
+       : flag == "--host"           ? options.host
+       : flag == "--port"           ? options.port
+       : flag == "--worker-command" ? options.worker_command
+                                    : options.sglang_python) = value;
     } else if (flag.starts_with("--router-")) {
       options.router.push_back(words[at]);
       while (!has_value && at + 1 < words.size() && !words[at + 1].starts_with("--")) {
@@ -179,13 +200,23 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
                                            first ? &options.first_gpu : &options.gpu_step));
         continue;
       }
-      if (flag == "--model-path" || flag == "--model") {
+      if (flag == "--model" || Shortens(flag, "--model-path", "--model-p")) {
         PORTICO_RETURN_IF_ERROR(take());
         options.model = value;
+        options.model_words.assign(begin, words.begin() + static_cast<std::ptrdiff_t>(at) + 1);
         continue;
       }
-      if (flag == "--api-key") {
+      // Behind a word that is passed on it may be a flag's value.
+      if (!behind_passed_on && !flag.starts_with("-") && positional.empty()) {
+        positional = words[at];
+        continue;
+      }
+      if (Shortens(flag, "--api-key", "--api-k")) {
         PORTICO_RETURN_IF_ERROR(take());
+        if (value.empty()) {
+          return Error(StatusCode::kInvalidArgument,
+                       "--api-key is empty; leave it out to serve without a key");
+        }
         if (!router::IsHeaderKey(value)) {
           return Error(StatusCode::kInvalidArgument, "--api-key has other than printable ASCII");
         }
@@ -194,6 +225,7 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
         continue;
       }
       options.passed_on.push_back(words[at]);
+      passes_on = true;
     }
   }
   const bool known = options.engine == "llama" || options.engine == "mock" ||
@@ -203,25 +235,26 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
         StatusCode::kInvalidArgument,
         fmt::format("--engine: `{}` is not one of llama, mock, sglang, vllm", options.engine));
   }
+  PORTICO_RETURN_IF_ERROR(TakePositional(positional, &options));
   PORTICO_RETURN_IF_ERROR(CheckPassedOn(options));
   PORTICO_RETURN_IF_ERROR(CheckPorts(options));
-  const bool gateway_has_key =
-      std::any_of(options.router.begin(), options.router.end(), [](const std::string& word) {
-        return word == "--router-api-key" || word.starts_with("--router-api-key=");
-      });
-  if (!options.worker_key.empty() && !gateway_has_key) {
-    options.router.push_back("--router-api-key=" + options.worker_key);
-  }
   return options;
+}
+
+Status CheckModelNamed(const LaunchOptions& options) {
+  const bool others = options.engine == "sglang" || options.engine == "vllm";
+  if (!others || !options.worker_command.empty() || !options.model.empty()) return OkStatus();
+  const bool from_file = std::any_of(
+      options.passed_on.begin(), options.passed_on.end(),
+      [](const std::string& word) { return word == "--config" || word.starts_with("--config="); });
+  if (from_file) return OkStatus();
+  return Error(StatusCode::kInvalidArgument,
+               fmt::format("--engine {} needs --model-path MODEL", options.engine));
 }
 
 bool WorkersTakeTokens(const LaunchOptions& options) {
   return options.engine == "sglang" && options.worker_command.empty() &&
          std::any_of(options.passed_on.begin(), options.passed_on.end(), IsGrpcModeFlag);
-}
-
-bool StartsPortico(const LaunchOptions& options) {
-  return options.worker_command.empty() && (options.engine == "llama" || options.engine == "mock");
 }
 
 WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
@@ -242,7 +275,7 @@ WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
       Replace(&word, "{rank}", std::to_string(rank));
     }
   } else if (options.engine == "sglang") {
-    words = {"python3",
+    words = {options.sglang_python,
              "-m",
              "sglang.launch_server",
              "--host",
@@ -251,14 +284,22 @@ WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
              port_text,
              "--base-gpu-id",
              std::to_string(first_gpu)};
+    command.usage_error = kArgparseError;
     if (step > 1) words.insert(words.end(), {"--gpu-id-step", std::to_string(step)});
   } else if (options.engine == "vllm") {
-    words = {"vllm", "serve", options.model, "--host", "127.0.0.1", "--port", port_text};
+    words = {"vllm", "serve"};
+    if (!options.model.empty()) words.push_back(options.model);
+    words.insert(words.end(), {"--host", "127.0.0.1", "--port", port_text});
+    command.usage_error = kArgparseError;
     std::string devices;
     for (int i = 0; i < gpus; ++i) {
       devices += fmt::format("{}{}", i == 0 ? "" : ",", first_gpu + i * step);
     }
     command.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices);
+    // It may have come from the environment, which other users of the machine cannot see.
+    if (!options.worker_key.empty()) {
+      command.environment.emplace_back("VLLM_API_KEY", options.worker_key);
+    }
   } else {
     words = {ThisProgram(), "serve",     "--engine", options.engine,
              "--host",      "127.0.0.1", "--port",   port_text};
@@ -267,6 +308,8 @@ WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
   const bool has_model = options.engine == "vllm" || !options.worker_command.empty();
   if (!options.model.empty() && !has_model) {
     words.insert(words.end(), {"--model-path", options.model});
+  } else if (!options.worker_command.empty()) {
+    words.insert(words.end(), options.model_words.begin(), options.model_words.end());
   }
   if (!spaced && options.first_gpu >= 0) {
     words.insert(words.end(), {"--base-gpu-id", std::to_string(options.first_gpu)});

@@ -3,14 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "app/options/route_options.h"
 
 namespace portico {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
+using testing::IsEmpty;
+using testing::Pair;
 
 // The words behind "--port PORT".
 std::vector<std::string> SglangWords(std::vector<std::string> flags, int rank) {
@@ -133,6 +140,59 @@ TEST(LaunchOptionsTest, VllmIsShownItsGpusAlone) {
   EXPECT_EQ(command.environment[0].second, "3,4");
 }
 
+TEST(LaunchOptionsTest, AWordThatNoFlagTakesIsVllmsModel) {
+  // vLLM got an empty one, and this word at the end.
+  for (const auto& words :
+       {std::vector<std::string>{"--engine", "vllm", "org/m", "--max-model-len", "4096"},
+        std::vector<std::string>{"org/m", "--dp", "2", "--engine=vllm", "--max-model-len", "4096"},
+        std::vector<std::string>{"--engine", "vllm", "--dp", "2", "org/m", "--max-model-len",
+                                 "4096"}}) {
+    const auto options = ParseLaunchOptions(words);
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(CheckModelNamed(*options), OkStatus());
+    EXPECT_THAT(LaunchedWorker(*options, 0, 31000).words,
+                ElementsAre("vllm", "serve", "org/m", "--host", "127.0.0.1", "--port", "31000",
+                            "--max-model-len", "4096"));
+  }
+  EXPECT_FALSE(ParseLaunchOptions({"--engine", "vllm", "a", "--model", "b"}).ok());
+  EXPECT_FALSE(ParseLaunchOptions({"--engine", "sglang", "a"}).ok());
+  EXPECT_FALSE(ParseLaunchOptions({"a"}).ok());
+}
+
+TEST(LaunchOptionsTest, EnginesWithoutAModelOfTheirOwnNeedOne) {
+  // They were started without one, again and again.
+  const auto named = [](const std::vector<std::string>& words) {
+    return std::string(MessageOf(CheckModelNamed(*ParseLaunchOptions(words))));
+  };
+  EXPECT_EQ(named({"--engine", "sglang", "--tp", "2"}), "--engine sglang needs --model-path MODEL");
+  EXPECT_EQ(named({"--engine", "vllm"}), "--engine vllm needs --model-path MODEL");
+  EXPECT_EQ(named({"--engine", "sglang", "--model-p", "m"}), "");
+  EXPECT_EQ(named({"--engine", "vllm", "--model=m"}), "");
+  EXPECT_EQ(named({"--engine", "vllm", "--worker-command", "run"}), "");
+  EXPECT_EQ(named({"--engine", "mock"}), "");
+  // The file may name it.
+  EXPECT_EQ(named({"--engine", "vllm", "--config", "c.yaml"}), "");
+  EXPECT_THAT(
+      LaunchedWorker(*ParseLaunchOptions({"--engine", "vllm", "--config", "c.yaml"}), 0, 1).words,
+      ElementsAre("vllm", "serve", "--host", "127.0.0.1", "--port", "1", "--config", "c.yaml"));
+}
+
+TEST(LaunchOptionsTest, SglangsPythonCanBeAnother) {
+  const auto options =
+      ParseLaunchOptions({"--engine", "sglang", "--sglang-python", "/opt/python", "--model", "m"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(LaunchedWorker(*options, 0, 31000).words[0], "/opt/python");
+  EXPECT_THAT(options->passed_on, IsEmpty());
+}
+
+TEST(LaunchOptionsTest, ACommandOfTheUsersGetsItsModel) {
+  // It was dropped without a word.
+  const auto options = ParseLaunchOptions({"--worker-command", "run {port}", "--model", "m"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_THAT(LaunchedWorker(*options, 0, 31000).words,
+              ElementsAre("run", "31000", "--model", "m"));
+}
+
 TEST(LaunchOptionsTest, ACommandOfTheUsersGetsItsFlagsAsTheyAre) {
   const auto options = ParseLaunchOptions(
       {"--worker-command", "run {port} {rank}", "--base-gpu-id", "1", "--tp", "2"});
@@ -141,21 +201,53 @@ TEST(LaunchOptionsTest, ACommandOfTheUsersGetsItsFlagsAsTheyAre) {
               ElementsAre("run", "31001", "1", "--base-gpu-id", "1", "--tp", "2"));
 }
 
+// Of a launch with these words, without an environment.
+StatusOr<GatewayServiceOptions> Launched(const std::vector<std::string>& words) {
+  PORTICO_ASSIGN_OR_RETURN(const LaunchOptions options, ParseLaunchOptions(words));
+  PORTICO_ASSIGN_OR_RETURN(auto route, ParseRouteOptions(options.router, "router-"));
+  AddStarted(options.worker_key, {"http://127.0.0.1:31000"}, &route.options);
+  return ServiceOptionsOf(route.options);
+}
+
 // The gateway's own routes were open, and it could not ask its workers for their models.
 TEST(LaunchOptionsTest, TheWorkersKeyIsTheGatewaysToo) {
   for (const auto& words :
-       {std::vector<std::string>{"--api-key", "k"}, std::vector<std::string>{"--api-key=k"}}) {
-    const auto options = ParseLaunchOptions(words);
-    ASSERT_TRUE(options.ok());
-    EXPECT_EQ(options->worker_key, "k");
-    EXPECT_THAT(options->passed_on, ElementsAreArray(words));
-    EXPECT_THAT(options->router, ElementsAre("--router-api-key=k"));
+       {std::vector<std::string>{"--api-key", "k"}, std::vector<std::string>{"--api-key=k"},
+        std::vector<std::string>{"--api-k", "k"}}) {
+    EXPECT_THAT(ParseLaunchOptions(words)->passed_on, ElementsAreArray(words));
+    const auto service = Launched(words);
+    ASSERT_TRUE(service.ok()) << service.status();
+    EXPECT_EQ(service->api_key, "k");
+    // Workers that are only named got it.
+    EXPECT_EQ(service->gateway.api_key, "");
+    EXPECT_THAT(service->gateway.kept_keys, ElementsAre("k"));
   }
-  const auto own = ParseLaunchOptions({"--api-key", "k", "--router-api-key", "other"});
-  ASSERT_TRUE(own.ok());
-  EXPECT_EQ(own->worker_key, "k");
-  EXPECT_THAT(own->router, ElementsAre("--router-api-key", "other"));
   EXPECT_FALSE(ParseLaunchOptions({"--api-key", "k\n"}).ok());
+  EXPECT_FALSE(ParseLaunchOptions({"--api-key="}).ok());
+}
+
+// The workers' key took the place of the clients' where that stood in the file, or behind a shorter flag.
+TEST(LaunchOptionsTest, AKeyThatIsNamedForClientsIsTheirs) {
+  const std::string file = testing::TempDir() + "launch_key.yaml";
+  std::ofstream(file) << "api-key: clients\n";
+  const std::pair<std::string, std::string> named[] = {
+      {"--router-api-key", "clients"}, {"--router-api-k", "clients"}, {"--router-config", file}};
+  for (const auto& [flag, value] : named) {
+    const auto service = Launched({"--api-key", "k", flag, value});
+    ASSERT_TRUE(service.ok()) << service.status();
+    EXPECT_EQ(service->api_key, "clients") << flag;
+    EXPECT_EQ(service->gateway.api_key, "clients");
+    EXPECT_THAT(service->gateway.kept_keys, IsEmpty());
+  }
+  EXPECT_FALSE(Launched({"--api-key", "k", "--router-api-key="}).ok());
+}
+
+// vLLM's workers were open to all users of the machine if the key stood in the environment alone.
+TEST(LaunchOptionsTest, VllmReadsTheKeyInItsEnvironment) {
+  auto options = ParseLaunchOptions({"--engine", "vllm", "--model", "m"});
+  ASSERT_TRUE(options.ok());
+  options->worker_key = "k";
+  EXPECT_THAT(LaunchedWorker(*options, 0, 31000).environment, Contains(Pair("VLLM_API_KEY", "k")));
 }
 
 // Python's argparse takes a word that begins with `-` for a flag, not for the value of the word before it.
@@ -163,7 +255,7 @@ TEST(LaunchOptionsTest, AKeyThatBeginsWithADashStaysBehindItsFlag) {
   const auto options = ParseLaunchOptions({"--api-key=-abc"});
   ASSERT_TRUE(options.ok());
   EXPECT_THAT(options->passed_on, ElementsAre("--api-key=-abc"));
-  EXPECT_THAT(options->router, ElementsAre("--router-api-key=-abc"));
+  EXPECT_EQ(options->worker_key, "-abc");
 }
 
 }  // namespace

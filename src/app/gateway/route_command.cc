@@ -25,7 +25,9 @@ constexpr std::string_view kRoute = "route";
 int CheckFile(const std::string& file) {
   const auto parsed = ParseRouteOptions({"--config", file});
   if (!parsed.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(MessageOf(parsed.status())).c_str());
+    const std::string why(MessageOf(parsed.status()));
+    const bool named = why.find(file) != std::string::npos;
+    std::fprintf(stderr, "%s%s%s\n", named ? "" : file.c_str(), named ? "" : ": ", why.c_str());
     return kFailed;
   }
   const RouteOptions& options = parsed->options;
@@ -35,6 +37,10 @@ int CheckFile(const std::string& file) {
               Counted(static_cast<int64_t>(workers->size()), "worker").c_str(),
               workers->empty() && !discovers ? " (flags or POST /workers have to name some)" : "",
               options.policy.c_str());
+  if (workers->empty() && !discovers) {
+    std::printf("%s: a file of `portico serve` is checked by portico serve --config %s --check\n",
+                file.c_str(), file.c_str());
+  }
   return 0;
 }
 
@@ -61,7 +67,10 @@ int RouteCommand(int argc, char** argv) {
   RaiseFileLimit();
   const sigset_t signals = BlockSignals({SIGHUP, SIGUSR1});
   const Status ran = RunGateway(options, &words, "", signals);
-  return ran.ok() ? 0 : Fail(kRoute, MessageOf(ran));
+  if (ran.ok()) return 0;
+  // A certificate or an address; not a port that somebody has.
+  return Fail(kRoute, MessageOf(ran),
+              ran.code() == StatusCode::kInvalidArgument ? kUsageError : kFailed);
 }
 
 int CheckCommand(int argc, char** argv) {
@@ -72,7 +81,8 @@ int CheckCommand(int argc, char** argv) {
   if (files.empty() || flags) {
     const bool help = argc == 1 && (files[0] == "--help" || files[0] == "-h");
     std::fputs(
-        "usage: portico check FILE [FILE ...]\n\nValidates files for `portico route --config`.\n",
+        "usage: portico check FILE [FILE ...]\n\nValidates files for `portico route --config`. "
+        "`portico serve --config FILE --check` does so for\nthose of `portico serve`.\n",
         help ? stdout : stderr);
     return help ? 0 : kUsageError;
   }

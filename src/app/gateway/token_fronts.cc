@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/processors.h"
+#include "router/fleet/pair_mode.h"
 #include "router/proxy/local_call.h"
 
 namespace portico {
@@ -55,12 +56,7 @@ Status CheckHalf(const router::Worker& worker, const TokenWire& wire,
                              "sglang.grpc.scheduler",
                              wire.service(), role));
   }
-  const std::string& mode = facts.disaggregation_mode;
-  if (mode.empty() || mode == role) return OkStatus();
-  return Error(
-      StatusCode::kFailedPrecondition,
-      fmt::format("it is configured as {} worker, but runs with --disaggregation-mode {:.32}", role,
-                  mode));
+  return router::CheckPairMode(worker.spec().role, facts.disaggregation_mode);
 }
 
 }  // namespace
@@ -232,7 +228,7 @@ StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(
     return MakeRemoteModel(options, id, std::move(engine), path, &like->model());
   }
   if (!path.empty()) return MakeRemoteModel(options, id, std::move(engine), path, nullptr);
-  PORTICO_ASSIGN_OR_RETURN(const TempFolder folder, UnpackTokenizer(archive));
+  PORTICO_ASSIGN_OR_RETURN(const OwnFolder folder, UnpackTokenizer(archive));
   return MakeRemoteModel(options, id, std::move(engine), folder.path(), nullptr);
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kExamples[] =
     R"(Columns: requests in flight through the gateway and its rate; what the worker itself reports: running and waiting
-requests, KV cells in use, prompt tokens found in its cache, tokens a second. Ctrl-C ends it.
+requests, KV cells in use, prompt tokens found in its cache, tokens a second. Why a worker is down is below. Ctrl-C ends it.
 
 Examples:
   portico top http://127.0.0.1:30000
@@ -53,7 +53,11 @@ size_t Width() {
 bool Look(ServerClient& gateway, const std::string& url, TopTable* table, std::string* text) {
   const StatusOr<router::SmallAnswer> answer = gateway.Ask({.target = "/workers"});
   if (!answer.ok()) {
-    *text = fmt::format("portico top: {}: {}\n", url, MessageOf(answer.status()));
+    // A server that speaks TLS on its port closes the connection of a client that does not.
+    const std::string_view why = MessageOf(answer.status());
+    const bool deaf = url.starts_with("http://") && (why == "it closed the connection" ||
+                                                     why.starts_with("its answer is malformed"));
+    *text = fmt::format("portico top: {}: {}{}\n", url, why, deaf ? "; is it https?" : "");
     return false;
   }
   if (answer->status != 200) {

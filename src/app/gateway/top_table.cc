@@ -79,6 +79,7 @@ std::string TopTable::Render(std::string_view url, const Json& answer, TimePoint
   rows.emplace_back();
   std::copy(kHeads.begin(), kHeads.end(), rows.front().begin());
   double rate = 0;
+  std::string reasons;
   for (const Json& worker : workers->as_array()) {
     if (!worker.is_object()) continue;
     const std::string id = Plain(worker.GetString("id"));
@@ -88,12 +89,15 @@ std::string TopTable::Render(std::string_view url, const Json& answer, TimePoint
     const bool known = seconds > 0 && before != totals_.end() && total >= before->second;
     const double own = known ? (total - before->second) / seconds : 0;
     rate += own;
-    const Json* const load = worker.Find("reported_load");
+    const std::string status = Plain(worker.GetString("status"));
+    // What one that is down has said before means nothing.
+    const Json* const load = status == "healthy" ? worker.Find("reported_load") : nullptr;
+    if (const std::string why = Plain(worker.GetString("reason")); !why.empty()) {
+      reasons += fmt::format("\n{}: {}", id, why).substr(0, width + 1);
+    }
     const bool draining = worker.GetBool("draining", false);
     const bool paused = worker.GetBool("paused", false);
-    rows.push_back({id,
-                    Plain(worker.GetString("status")) + (draining ? ", draining" : "") +
-                        (paused ? ", paused" : ""),
+    rows.push_back({id, status + (draining ? ", draining" : "") + (paused ? ", paused" : ""),
                     Plain(worker.GetString("circuit_breaker")), Figure(&worker, "load"),
                     known ? fmt::format("{:.1f}", own) : "-", Figure(load, "running_requests"),
                     Figure(load, "waiting_requests"), Share(load, "token_usage"),
@@ -109,7 +113,8 @@ std::string TopTable::Render(std::string_view url, const Json& answer, TimePoint
   head.resize(std::min(head.size(), width));
   totals_ = std::move(totals);
   last_ = now;
-  return head + "\n\n" + Lines(rows, width);
+  if (!reasons.empty()) reasons += '\n';
+  return head + "\n\n" + Lines(rows, width) + reasons;
 }
 
 }  // namespace portico

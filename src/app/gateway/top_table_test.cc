@@ -10,11 +10,13 @@ std::string Answer(int total) {
     {"id": "w1", "url": "http://a:1", "status": "healthy", "circuit_breaker": "closed", "load": 4, "draining": false,
      "requests_total": )" +
          std::to_string(total) +
-         R"(, "model_id": "qwen", "reported_load": {"running_requests": 3, "waiting_requests": 0,
+         R"json(, "model_id": "qwen", "reported_load": {"running_requests": 3, "waiting_requests": 0,
      "token_usage": 0.125, "cache_hit_rate": 0.5, "throughput": 81.4}},
     {"id": "w2", "url": "http://b:1", "status": "unhealthy", "circuit_breaker": "open", "load": 0, "draining": true,
-     "requests_total": 7, "model_id": null, "reported_load": null}],
-   "total": 2, "stats": {"healthy_workers": 1, "policy": "cost", "queued": 2}})";
+     "requests_total": 7, "model_id": null, "reason": "it cannot be reached (Connection refused)",
+     "reported_load": {"running_requests": 9, "token_usage": 1, "throughput": 40}}],
+   "total": 2, "stats": {"healthy_workers": 1, "policy": "cost", "queued": 2}
+})json";
 }
 
 TEST(TopTable, ShowsEachWorkerAndTheRateSinceTheAnswerBefore) {
@@ -29,7 +31,9 @@ TEST(TopTable, ShowsEachWorkerAndTheRateSinceTheAnswerBefore) {
             "w1      healthy              closed        4   10.0        3        0  12%   50%     "
             "81  qwen   http://a:1\n"
             "w2      unhealthy, draining  open          0    0.0        -        -    -     -      "
-            "-  -      http://b:1\n");
+            "-  -      http://b:1\n"
+            "\n"
+            "w2: it cannot be reached (Connection refused)\n");
 }
 
 TEST(TopTable, CutsLinesToTheTerminalAndKeepsControlCharactersOut) {

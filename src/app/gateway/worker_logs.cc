@@ -50,7 +50,7 @@ StatusOr<int> WorkerLogs::Open(std::string name) {
   int ends[2];
   const MutexLock lock(&mutex_);
   if ((wake_[0] < 0 && pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0) || pipe2(ends, O_CLOEXEC) != 0) {
-    return Error(StatusCode::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
+    return Error(StatusCode::kResourceExhausted, fmt::format("pipe: {}", std::strerror(errno)));
   }
   sources_.push_back({.fd = ends[0], .name = std::move(name), .line = {}});
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });

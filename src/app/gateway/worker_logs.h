@@ -22,6 +22,7 @@ class WorkerLogs {
   WorkerLogs& operator=(const WorkerLogs&) = delete;
 
   // The writing end of a pipe (close-on-exec), which the caller closes when the worker has it: what comes is marked "[name] ".
+  // RESOURCE_EXHAUSTED: there is no descriptor left.
   StatusOr<int> Open(std::string name);
   // Until all that writers of this name wrote is copied, if they close their ends in time.
   void WaitForEnd(const std::string& name, Duration patience);

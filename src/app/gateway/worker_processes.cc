@@ -31,6 +31,16 @@ std::string HowItEnded(int status) {
   return fmt::format("status {}", WEXITSTATUS(status));
 }
 
+Duration PauseAfter(int failures) {
+  return std::min<Duration>(kFirstPause * (1 << std::min(failures - 1, 16)), kLongestPause);
+}
+
+// What pipe, fork and exec say where something is lacking that may be there again later.
+StatusCode CodeOfStart(int why) {
+  const bool lacking = why == EMFILE || why == ENFILE || why == EAGAIN || why == ENOMEM;
+  return lacking ? StatusCode::kResourceExhausted : StatusCode::kInternal;
+}
+
 // Whether the process has ended. It stays a zombie, so that nobody gets the name of its group.
 bool HasEnded(pid_t pid) {
   siginfo_t end{};
@@ -101,7 +111,7 @@ Status WorkerProcesses::Start(Worker& worker) {
   if (pipe2(report, O_CLOEXEC) != 0) {
     const int why = errno;
     if (log >= 0) close(log);
-    return Error(StatusCode::kInternal, fmt::format("pipe: {}", std::strerror(why)));
+    return Error(CodeOfStart(why), fmt::format("pipe: {}", std::strerror(why)));
   }
   const pid_t parent = getpid();
   const pid_t pid = fork();
@@ -113,12 +123,28 @@ Status WorkerProcesses::Start(Worker& worker) {
   close(report[0]);
   if (why != 0) {
     if (pid > 0) waitpid(pid, nullptr, 0);
-    return Error(StatusCode::kInternal, fmt::format("{}: cannot run {}: {}", worker.command.name,
-                                                    worker.command.words[0], std::strerror(why)));
+    return Error(CodeOfStart(why),
+                 fmt::format("cannot run {}: {}", worker.command.words[0], std::strerror(why)));
   }
   worker.pid = pid;
   worker.started = Clock::now();
   LogInfo("{} started: process {}", worker.command.name, pid);
+  return OkStatus();
+}
+
+Status WorkerProcesses::StartOrPutOff(Worker& worker) {
+  const Status started = Start(worker);
+  if (started.ok()) {
+    worker.put_off = 0;
+    return started;
+  }
+  if (!worker.ended_before || started.code() != StatusCode::kResourceExhausted) {
+    return Error(started.code(), fmt::format("{}: {}", worker.command.name, MessageOf(started)));
+  }
+  const Duration pause = PauseAfter(++worker.put_off);
+  worker.due = Clock::now() + pause;
+  LogWarning("{} does not start: {}; it is tried again in {:.1f} s", worker.command.name,
+             MessageOf(started), Seconds(pause));
   return OkStatus();
 }
 
@@ -131,6 +157,16 @@ Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
                  fmt::format("{} refuses its command line ({}); its message is above",
                              worker.command.name, HowItEnded(status)));
   }
+  // A restart mends no missing package, for example.
+  worker.failed_at_once |=
+      first && WIFEXITED(status) && WEXITSTATUS(status) != 0 && now - worker.started < kAtOnce;
+  if (first && std::all_of(workers_.begin(), workers_.end(),
+                           [](const Worker& one) { return one.failed_at_once; })) {
+    return Error(StatusCode::kInternal,
+                 fmt::format("{} has ended ({}) at its first start{}; what it wrote last is above",
+                             worker.command.name, HowItEnded(status),
+                             workers_.size() == 1 ? "" : ", as have all others"));
+  }
   if (now - worker.started >= kSteady) worker.deaths = 0;
   ++worker.deaths;
   if (worker.deaths >= kMaxDeaths) {
@@ -138,8 +174,7 @@ Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
                  fmt::format("{} has ended {} times ({}): giving up", worker.command.name,
                              worker.deaths, HowItEnded(status)));
   }
-  const Duration pause =
-      std::min<Duration>(kFirstPause * (1 << (worker.deaths - 1)), kLongestPause);
+  const Duration pause = PauseAfter(worker.deaths);
   worker.due = now + pause;
   LogWarning("{} has ended ({}); it starts again in {:.1f} s", worker.command.name,
              HowItEnded(status), Seconds(pause));
@@ -158,9 +193,17 @@ Status WorkerProcesses::Tick(absl::FunctionRef<void(const std::string& url)> on_
       }
       PORTICO_RETURN_IF_ERROR(NoteDeath(worker, status));
     }
-    if (worker.pid < 0 && Clock::now() >= worker.due) PORTICO_RETURN_IF_ERROR(Start(worker));
+    if (worker.pid < 0 && Clock::now() >= worker.due)
+      PORTICO_RETURN_IF_ERROR(StartOrPutOff(worker));
   }
   return OkStatus();
+}
+
+std::optional<bool> WorkerProcesses::Runs(std::string_view url) const {
+  for (const Worker& worker : workers_) {
+    if (worker.command.url == url) return worker.pid > 0;
+  }
+  return std::nullopt;
 }
 
 void WorkerProcesses::Stop(Duration patience) {

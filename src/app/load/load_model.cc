@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/processors.h"
+#include "engine/llama/import/quantize.h"
 #include "engine/llama/kv/kv_type.h"
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/model/model.h"
@@ -226,6 +227,10 @@ Status CheckBeforeLoading(const ModelOptions& options) {
     const Status known = llama::ParseKvType(options.kv_cache_dtype).status();
     if (!known.ok()) {
       return Error(known.code(), fmt::format("--kv-cache-dtype: {}", MessageOf(known)));
+    }
+    if (!options.quantization.empty()) {
+      const Status type = llama::ParseQuantization(options.quantization).status();
+      if (!type.ok()) return Error(type.code(), fmt::format("--quantization: {}", MessageOf(type)));
     }
   }
   if (options.engine == "grpc") PORTICO_RETURN_IF_ERROR(CheckTokenWorkers(options));

@@ -65,7 +65,8 @@ Status LoadModels(const ServeOptions& options,
     if (!loaded.ok()) {
       if (!several) return loaded.status();
       return Error(loaded.status().code(),
-                   fmt::format("model `{}`: {}", id, MessageOf(loaded.status())));
+                   fmt::format("model `{}`: {}", id, MessageOf(loaded.status())),
+                   FieldOf(loaded.status()));
     }
     shared.mapped_bytes += (*loaded)->engine->info().weight_bytes;
     models->Add(*std::move(loaded));

@@ -115,22 +115,12 @@ std::string WrongArguments(std::string_view verb, bool known,
   if (verb.empty()) return "";
   if (!known) return fmt::format("portico omni: there is no verb `{}`\n\n", verb);
   if (!flags.empty()) {
-    return fmt::format("portico omni {}: unexpected argument `{}`\n\n", verb, flags.front());
+    const std::string& word = flags.front();
+    return word.starts_with('-')
+               ? fmt::format("portico omni {}: unknown flag {}\n\n", verb, word)
+               : fmt::format("portico omni {}: unexpected argument `{}`\n\n", verb, word);
   }
   return fmt::format("portico omni {}: needs the path of a value\n\n", verb);
-}
-
-int Serve(const Arguments& arguments) {
-  const auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
-  if (!config.ok()) return FailVerb("serve", config.status());
-  auto parsed = OmniServeOptions(arguments.config, arguments.overrides, arguments.flags);
-  if (!parsed.ok()) return FailVerb("serve", parsed.status(), kUsageError);
-  if (parsed->print_and_exit) {
-    std::fputs(kUsage, stdout);
-    std::fputs(parsed->print_and_exit->c_str(), stdout);
-    return 0;
-  }
-  return ServeWith(parsed->options, "omni serve");
 }
 
 int Check(const Arguments& arguments) {
@@ -147,6 +137,20 @@ int Check(const Arguments& arguments) {
   if (!started.ok()) return FailVerb("check", started.status());
   std::fputs("ready: every stage has what it needs\n", stdout);
   return 0;
+}
+
+int Serve(const Arguments& arguments) {
+  const auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
+  if (!config.ok()) return FailVerb("serve", config.status());
+  auto parsed = OmniServeOptions(arguments.config, arguments.overrides, arguments.flags);
+  if (!parsed.ok()) return FailVerb("serve", parsed.status(), kUsageError);
+  if (parsed->print_and_exit) {
+    std::fputs(kUsage, stdout);
+    std::fputs(parsed->print_and_exit->c_str(), stdout);
+    return 0;
+  }
+  if (parsed->check_only) return Check(arguments);
+  return ServeWith(parsed->options, "omni serve");
 }
 
 // For verbs that start no stage: a flag that its stage does not take must not look as if it had set something.

@@ -44,7 +44,7 @@ Status ReadStageFlags(const std::vector<std::string>& flags, StageFlags* read) {
     const auto* const flag = std::find_if(std::begin(known), std::end(known),
                                           [&name](const auto& one) { return one.first == name; });
     if (flag == std::end(known)) {
-      return Error(StatusCode::kInvalidArgument, fmt::format("{}: there is no such flag", name));
+      return Error(StatusCode::kInvalidArgument, fmt::format("unknown flag {}", name));
     }
     const bool joined = equals < flags[i].size();
     if (!joined && i + 1 == flags.size()) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "api/openai/audio/voice/reference_load.h"
 #include "app/program_path.h"
@@ -126,6 +128,23 @@ StatusOr<std::unique_ptr<pipeline::Pipeline>> StartPipeline(const ServeOptions& 
   if (const char* token = std::getenv(pipeline::kTokenVariable)) programs.token = token;
   return pipeline::Pipeline::Start(std::move(config), StageKinds(std::move(context)), file,
                                    registry, programs);
+}
+
+std::string DescribePipeline(const pipeline::Pipeline& pipeline) {
+  constexpr size_t kShownVoices = 6;
+  std::vector<std::string> tasks;
+  if (pipeline.Serves(pipeline::Task::kSpeech)) {
+    std::vector<std::string> voices = pipeline.Voices();
+    if (voices.size() > kShownVoices) {
+      voices.resize(kShownVoices);
+      voices.emplace_back("…");
+    }
+    tasks.push_back(voices.empty() ? "speech"
+                                   : fmt::format("speech ({})", fmt::join(voices, ", ")));
+  }
+  if (pipeline.Serves(pipeline::Task::kTranscription)) tasks.emplace_back("transcriptions");
+  if (pipeline.Serves(pipeline::Task::kChat)) tasks.emplace_back("chats");
+  return fmt::format("`{}`: {}", pipeline.config().name, fmt::join(tasks, ", "));
 }
 
 }  // namespace portico

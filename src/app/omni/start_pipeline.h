@@ -45,4 +45,7 @@ StatusOr<std::unique_ptr<pipeline::Pipeline>> StartPipeline(const ServeOptions& 
                                                             EngineStageContext context,
                                                             Registry* registry);
 
+// For the log: "`demo-omni`: speech (slt, kal), transcriptions, chats".
+std::string DescribePipeline(const pipeline::Pipeline& pipeline);
+
 }  // namespace portico

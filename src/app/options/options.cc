@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/options/engine_arguments.h"
+#include "app/options/foreign_flags.h"
 #include "app/options/key_variable.h"
 #include "app/options/options_table.h"
 #include "app/read_file.h"
@@ -27,114 +28,46 @@ struct CommandLine {
   std::vector<std::pair<const Option*, std::string>> values;
   std::string config;
   bool help = false;
-  std::vector<std::string> rest;  // behind --
+  bool check = false;
+  std::vector<std::string> unknown;  // what is no flag, or the value of one that is none
+  std::vector<std::string> rest;     // behind --
 };
 
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
 
-// What users of other servers type, and the option that it is here.
-struct ForeignFlag {
-  std::string_view flag;
-  std::string_view option;
-};
-
-constexpr ForeignFlag kForeignFlags[] = {
-    {"-m", "model-path"},
-    {"-hf", "model-path"},
-    {"-hfr", "model-path"},
-    {"-a", "served-model-name"},
-    {"-c", "context-length"},
-    {"--ctx-size", "context-length"},
-    {"--max-model-len", "context-length"},
-    {"-t", "threads"},
-    {"-np", "max-running-requests"},
-    {"--parallel", "max-running-requests"},
-    {"--max-num-seqs", "max-running-requests"},
-    {"--timeout-graceful-shutdown", "drain-timeout"},
-    {"-ub", "chunked-prefill-size"},
-    {"--ubatch-size", "chunked-prefill-size"},
-    {"--max-num-batched-tokens", "chunked-prefill-size"},
-    {"-ctk", "kv-cache-dtype"},
-    {"--cache-type-k", "kv-cache-dtype"},
-    {"-ctv", "kv-cache-dtype"},
-    {"--cache-type-v", "kv-cache-dtype"},
-    {"--hf-repo", "model-path"},
-    {"--alias", "served-model-name"},
-    {"--chat-template-file", "chat-template"},
-    {"--embedding", "is-embedding"},
-    {"--embeddings", "is-embedding"},
-    {"--threads-http", "shards"},
-};
-// Those of SGLang's own scheduler.
-constexpr std::string_view kEngineFlags[] = {
-    "--tp",
-    "--tp-size",
-    "--tensor-parallel-size",
-    "--pp-size",
-    "--mem-fraction-static",
-    "--attention-backend",
-    "--cuda-graph-max-bs",
-    "--enable-lora",
-    "--lora-paths",
-    "--schedule-policy",
-    "--speculative-algorithm",
-};
-
-// What needs no option here, and why.
-struct NeedlessFlag {
-  std::string_view flag;
-  std::string_view why;
-};
-
-constexpr NeedlessFlag kNeedlessFlags[] = {
-    {"-ngl", "the embedded engine computes on the CPU"},
-    {"--n-gpu-layers", "the embedded engine computes on the CPU"},
-    {"--gpu-layers", "the embedded engine computes on the CPU"},
-    {"--gpu-memory-utilization",
-     "the embedded engine computes on the CPU; --max-total-tokens bounds its KV cache"},
-    {"--temp", "sampling parameters are the requests' own"},
-    {"-n", "the length of an answer is its request's max_tokens"},
-    {"--n-predict", "the length of an answer is its request's max_tokens"},
-    {"-cb", "requests are always batched"},
-    {"--cont-batching", "requests are always batched"},
-    {"-fa", "attention needs no option (docs/llama.md)"},
-    {"--flash-attn", "attention needs no option (docs/llama.md)"},
-    {"--jinja", "chat templates are always rendered"},
-    {"--trust-remote-code", "no code of a model's folder is run"},
-    {"--enable-prefix-caching", "prefixes are kept unless --disable-radix-cache is given"},
-    {"--enable-auto-tool-choice", "tool calls are read unless --tool-call-parser is none"},
-    {"--metrics", "metrics are always served, at /metrics"},
-    {"--disable-log-requests", "requests are logged only with --log-requests"},
-    {"--dp", "portico launch --dp-size starts several servers and a gateway"},
-    {"--dp-size", "portico launch --dp-size starts several servers and a gateway"},
-    {"--data-parallel-size", "portico launch --dp-size starts several servers and a gateway"},
-};
-
-std::string_view OptionOf(std::string_view flag) {
-  for (const ForeignFlag& foreign : kForeignFlags) {
-    if (foreign.flag == flag) return foreign.option;
-  }
-  const size_t dashes = flag.find_first_not_of('-');
-  return dashes == std::string_view::npos ? "" : NearestOption(flag.substr(dashes));
+// A number is a value, also a negative one.
+bool LooksLikeFlag(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && !(word[1] >= '0' && word[1] <= '9');
 }
 
-Status UnknownArgument(const std::string& argument) {
-  if (argument.empty() || argument[0] != '-') {
-    return Bad(fmt::format(
-        "unexpected argument `{}`; options begin with --, and --model-path names a model",
-        argument));
+// What is wrong with the words that CLI11 has left over: every unknown flag, whose values stand behind it, and the first of other
+// words.
+Status UnknownArguments(const std::vector<std::string>& extras, bool sglang) {
+  std::vector<std::string> flags;
+  std::string stray;
+  for (const std::string& extra : extras) {
+    if (LooksLikeFlag(extra)) {
+      std::string flag = extra.substr(0, extra.find('='));
+      if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
+        flags.push_back(std::move(flag));
+      }
+    } else if (flags.empty() && stray.empty()) {
+      stray = fmt::format(
+          "unexpected argument `{}`; options begin with --, and --model-path names a model", extra);
+    }
   }
-  const std::string flag = argument.substr(0, argument.find('='));
-  if (std::find(std::begin(kEngineFlags), std::end(kEngineFlags), flag) != std::end(kEngineFlags)) {
-    return Bad(fmt::format(
-        "unknown flag {}; with --engine sglang, SGLang's own options follow a final --", flag));
+  if (flags.empty()) return Bad(stray);
+  std::string text = fmt::format("{}{}unknown flag", stray, stray.empty() ? "" : "; ");
+  if (flags.size() == 1) {
+    const FlagHint hint = HintOf(flags[0], sglang);
+    text += fmt::format(" {}{} {}", flags[0], hint.is_reason ? ":" : ";", hint.text);
+    if (!hint.note.empty()) text += fmt::format(" ({})", hint.note);
+    return Bad(std::move(text));
   }
-  for (const NeedlessFlag& needless : kNeedlessFlags) {
-    if (needless.flag == flag) return Bad(fmt::format("unknown flag {}: {}", flag, needless.why));
+  for (size_t i = 0; i < flags.size(); ++i) {
+    text += fmt::format("{} {} ({})", i == 0 ? "s:" : ",", flags[i], HintOf(flags[i], sglang).text);
   }
-  const std::string_view nearest = OptionOf(flag);
-  if (nearest.empty()) return Bad(fmt::format("unknown flag {}; --help lists all", flag));
-  return Bad(fmt::format("unknown flag {}; did you mean --{}?", flag, nearest));
+  return Bad(std::move(text));
 }
 
 std::string FlagNames(const Option& option) {
@@ -144,7 +77,7 @@ std::string FlagNames(const Option& option) {
 
 // CLI11 gives an option the argument behind it, be that another flag.
 bool IsFlag(const std::string& argument) {
-  return argument == "--config" || argument == "--help" ||
+  return argument == "--config" || argument == "--help" || argument == "--check" ||
          (argument.starts_with("--") &&
           FindOption(argument.substr(2, argument.find('=') - 2)) != nullptr);
 }
@@ -171,6 +104,7 @@ StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
     app.set_help_flag();
     app.allow_extras();
     CLI::Option* help = app.add_flag("--help,-h");
+    CLI::Option* check = app.add_flag("--check");
     CLI::Option* config = app.add_option("--config");
     config->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->allow_extra_args(false);
     for (const Option& option : ServeOptionTable()) {
@@ -183,7 +117,7 @@ StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
     app.parse(argc, argv);
     std::map<const CLI::Option*, size_t> times;
     for (const CLI::Option* flag : app.parse_order()) {
-      if (flag == help) continue;
+      if (flag == help || flag == check) continue;
       PORTICO_ASSIGN_OR_RETURN(std::string value, ValueOf(*flag, times[flag]++));
       if (flag == config) {
         line.config = std::move(value);
@@ -192,14 +126,14 @@ StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
       }
     }
     line.help = help->count() > 0;
-    if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
-      std::string extra = extras.front();
+    line.check = check->count() > 0;
+    line.unknown = app.remaining();
+    for (std::string& word : line.unknown) {
       // CLI11 takes the h of -hf for a flag of its own.
-      if (extra.starts_with("-f") &&
-          std::find(argv, argv + argc, "-h" + extra.substr(1)) != argv + argc) {
-        extra.insert(1, "h");
+      if (word.starts_with("-f") &&
+          std::find(argv, argv + argc, "-h" + word.substr(1)) != argv + argc) {
+        word.insert(1, "h");
       }
-      return UnknownArgument(extra);
     }
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = error.what();
@@ -235,6 +169,21 @@ Status SetFlag(const Option& option, const std::string& text, ServeOptions* serv
   const Status status = SetOption(option, text, server, model);
   if (status.ok()) return status;
   return Bad(fmt::format("--{}: {}", option.name, MessageOf(status)));
+}
+
+// Whether a model is SGLang's, as far as it can be told of a command line with a mistake.
+bool NamesSglang(const CommandLine& line) {
+  OptionLayers layers;
+  if (!line.config.empty()) {
+    const auto text = ReadConfig(line.config);
+    if (text.ok()) ApplyOptionsYaml(*text, line.config, &layers).IgnoreError();
+  }
+  const auto is_sglang = [](const ModelOptions& model) { return model.engine == "sglang"; };
+  return is_sglang(layers.every_model) ||
+         std::any_of(layers.listed.begin(), layers.listed.end(), is_sglang) ||
+         std::any_of(line.values.begin(), line.values.end(), [](const auto& value) {
+           return value.first->name == "engine" && value.second == "sglang";
+         });
 }
 
 // Each --model-path begins a model, from what is said of every one. Of several values for one option
@@ -285,7 +234,9 @@ std::string ModelId(const ModelOptions& options) {
 
 StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv) {
   PORTICO_ASSIGN_OR_RETURN(const CommandLine line, SplitCommandLine(argc, argv));
+  if (!line.unknown.empty()) return UnknownArguments(line.unknown, NamesSglang(line));
   ParsedOptions parsed;
+  parsed.check_only = line.check;
   if (line.help) {
     parsed.print_and_exit = OptionsHelp();
     return parsed;

@@ -21,7 +21,7 @@ struct ModelOptions {
   std::string tokenizer_path;               // empty: beside the model
   std::string chat_template;                // a file or the template itself; empty: the model's own
   int32_t context_length = 0;               // 0: the model's own
-  std::string dtype = "auto";               // auto, float32, bfloat16
+  std::string dtype = "auto";               // auto, float32, bfloat16, float16
   std::string quantization;                 // empty: none
   std::string sampling_defaults = "model";  // model, openai
   std::string engine = "llama";             // llama, sglang, grpc, mock
@@ -154,13 +154,14 @@ struct ParsedOptions {
   ServeOptions options;
   // Set when help was asked for: print it on standard output and exit with status 0.
   std::optional<std::string> print_and_exit;
+  bool check_only = false;  // --check: nothing is to be started
 };
 
 // Reads the command line and the file that --config names; the command line wins. argv[0] is the
 // program's or the command's name and is skipped. Every --model-path begins a model, whose options
 // follow it; those before the first, and the file's outside its list `models`, are every model's.
-// Every error is INVALID_ARGUMENT (NOT_FOUND for the file), one line that names the flag, or the
-// file, line and key.
+// Every error is INVALID_ARGUMENT (NOT_FOUND for the file), one line that names the flag (unknown
+// ones all), or the file, line and key.
 StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv);
 
 // What `portico serve --help` prints, and docs/config.md.

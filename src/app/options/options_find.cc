@@ -24,6 +24,16 @@ const Option* FindOption(std::string_view name) {
   return nullptr;
 }
 
+std::vector<std::string_view> SplitAtBars(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t bar = text.find('|');
+    parts.push_back(text.substr(0, bar));
+    if (bar == std::string_view::npos) return parts;
+    text.remove_prefix(bar + 1);
+  }
+}
+
 std::string_view NearestOption(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Option& option : ServeOptionTable()) names.push_back(option.name);

@@ -249,7 +249,7 @@ TEST(OptionsOfModels, NameTheLineOfAnErrorInTheList) {
   EXPECT_EQ(error("models:\n  - model: a\n    port: 1\n"),
             "f.yaml:3: port: is the server's, not a model's; it belongs outside `models`");
   EXPECT_EQ(error("models:\n  - model: a\n    dtype: x\n"),
-            "f.yaml:3: dtype: `x` is not one of auto, float32, bfloat16");
+            "f.yaml:3: dtype: `x` is not one of auto, float32, bfloat16, float16");
   EXPECT_EQ(error("models:\n  - model: a\n    model-path: b\n"),
             "f.yaml:3: model-path: is set twice");
   EXPECT_EQ(error("models: [{model: a}]\nmodels: [{model: b}]\n"),

@@ -53,8 +53,9 @@ constexpr Option kTable[] = {
      .member = &ModelOptions::dtype,
      .metavar = "TYPE",
      .help = "Type of the weights in memory; auto keeps that of the files, float32 also computes "
-             "in float32.",
-     .choices = "auto|float32|bfloat16"},
+             "in float32, float16 needs --engine sglang.",
+     .choices = "auto|float32|bfloat16|float16",
+     .synonyms = "float=float32|fp32=float32|bf16=bfloat16|half=float16|fp16=float16"},
     {.group = "Model",
      .name = "quantization",
      .member = &ModelOptions::quantization,

@@ -25,12 +25,13 @@ struct Option {
   std::string_view group;
   std::string_view name;  // "model-path": the flag without its dashes, and the key in the file
   Member member;
-  std::string_view metavar{};  // "PATH" in the help; empty for flags
-  std::string_view help;       // sentences; the default is appended
-  double min = 0;              // of numbers, inclusive
-  double max = 0;              // inclusive
-  std::string_view choices{};  // "auto|float32|bfloat16"; empty: any text
-  std::string_view alias{};    // another name of the flag, or empty
+  std::string_view metavar{};   // "PATH" in the help; empty for flags
+  std::string_view help;        // sentences; the default is appended
+  double min = 0;               // of numbers, inclusive
+  double max = 0;               // inclusive
+  std::string_view choices{};   // "auto|float32|bfloat16"; empty: any text
+  std::string_view synonyms{};  // "bf16=bfloat16|half=float16": other words for choices
+  std::string_view alias{};     // another name of the flag, or empty
   std::string_view
       shown_default{};         // what the help calls the default, where its value says nothing
   bool bytes = false;          // takes "32MiB"
@@ -63,6 +64,9 @@ std::span<const Option> OtherEngineOptions();
 
 // The option of that name or alias, dashes or underscores, or null.
 const Option* FindOption(std::string_view name);
+
+// "a|b|c", as choices are written: its parts.
+std::vector<std::string_view> SplitAtBars(std::string_view text);
 
 // The name in the table closest to `name`, or empty if none is close.
 std::string_view NearestOption(std::string_view name);

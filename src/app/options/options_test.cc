@@ -81,9 +81,10 @@ TEST(Options, SayInOneLineWhatIsWrongWithAValue) {
             "--port: 99999999999999999999 is not in 0..65535");
   EXPECT_EQ(ErrorOf({"--port", "80a"}), "--port: `80a` is not a whole number");
   EXPECT_EQ(ErrorOf({"--port", "1.5"}), "--port: `1.5` is not a whole number");
-  EXPECT_EQ(ErrorOf({"--dtype", "fp8"}), "--dtype: `fp8` is not one of auto, float32, bfloat16");
+  EXPECT_EQ(ErrorOf({"--dtype", "fp8"}),
+            "--dtype: `fp8` is not one of auto, float32, bfloat16, float16");
   EXPECT_EQ(ErrorOf({"--dtype", "auto|float32"}),
-            "--dtype: `auto|float32` is not one of auto, float32, bfloat16");
+            "--dtype: `auto|float32` is not one of auto, float32, bfloat16, float16");
   EXPECT_EQ(ErrorOf({"--mock-ttft-ms", "nan"}), "--mock-ttft-ms: `nan` is not a number");
   EXPECT_EQ(ErrorOf({"--log-requests=maybe"}), "--log-requests: `maybe` is not true or false");
   EXPECT_THAT(ErrorOf({"--max-body-bytes", "12X"}), HasSubstr("is not a number of bytes"));
@@ -103,14 +104,60 @@ TEST(Options, SuggestTheNearestNameOfAnUnknownFlag) {
   EXPECT_EQ(ErrorOf({"--quite-another-thing"}),
             "unknown flag --quite-another-thing; --help lists all");
   EXPECT_EQ(ErrorOf({"-m", "x"}), "unknown flag -m; did you mean --model-path?");
+  EXPECT_EQ(ErrorOf({"--generation-config", "vllm"}),
+            "unknown flag --generation-config; did you mean --sampling-defaults? (vllm is openai "
+            "here, auto is model)");
   EXPECT_EQ(ErrorOf({"--max-model-len=1"}),
             "unknown flag --max-model-len; did you mean --context-length?");
   EXPECT_EQ(ErrorOf({"--tp", "2"}),
-            "unknown flag --tp; with --engine sglang, SGLang's own options follow a final --");
+            "unknown flag --tp: with --engine sglang, SGLang's own options follow a final --");
   EXPECT_EQ(
       ErrorOf({"model.gguf"}),
       "unexpected argument `model.gguf`; options begin with --, and --model-path names a model");
-  EXPECT_EQ(ErrorOf({"-hf", "org/name"}), "unknown flag -hf; did you mean --model-path?");
+  EXPECT_EQ(ErrorOf({"-hf", "org/name"}),
+            "unknown flag -hf; did you mean --model-path? (a hub id in the cache of Hugging Face: "
+            "nothing is downloaded)");
+}
+
+TEST(Options, NameAllUnknownFlagsAtOnce) {
+  // Each start named one of them.
+  EXPECT_EQ(ErrorOf({"--model", "x.gguf", "-c", "4096", "-ngl", "99", "--jinja", "--port", "1",
+                     "-n", "-1", "--jinja"}),
+            "unknown flags: -c (did you mean --context-length?), -ngl (the embedded engine "
+            "computes on the CPU), --jinja (chat templates are always rendered), -n (the length of "
+            "an answer is its request's max_tokens)");
+  EXPECT_EQ(ErrorOf({"org/name", "--jinja"}),
+            "unexpected argument `org/name`; options begin with --, and --model-path names a "
+            "model; unknown flag --jinja: chat templates are always rendered");
+}
+
+TEST(Options, SayWhereSglangsOwnFlagsStand) {
+  // Those that were not in a list got only the advice to read the help.
+  const std::string behind = "SGLang's own options follow a final --";
+  for (const char* flag : {"--disable-cuda-graph", "--nnodes", "--device", "--log-level-http",
+                           "--lora-paths", "--mem-fraction-static", "--new-flag-of-sglang"}) {
+    EXPECT_EQ(ErrorOf({"--engine", "sglang", flag, "1"}),
+              "unknown flag " + (flag + ("; " + behind)));
+  }
+  EXPECT_EQ(ErrorOf({"--prot", "1", "--engine=sglang"}),
+            "unknown flag --prot; did you mean --port? " + behind);
+  const TempFile file("engine: sglang\nmodel-path: m\n");
+  EXPECT_EQ(ErrorOf({"--config", file.path().c_str(), "--nnodes", "2"}),
+            "unknown flag --nnodes; " + behind);
+}
+
+TEST(Options, TakeOtherWordsForTypesOfWeights) {
+  // vLLM's half and float were refused, and so was bf16, which is a type of the KV cache.
+  for (const auto& [word, type] :
+       {std::pair("half", "float16"), std::pair("fp16", "float16"), std::pair("float", "float32"),
+        std::pair("bf16", "bfloat16"), std::pair("float16", "float16")}) {
+    const auto parsed = ParseServe({"--engine", "sglang", "--dtype", word});
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(parsed->options.models.front().dtype, type);
+  }
+  EXPECT_EQ(ErrorOf({"--dtype", "half"}),
+            "--dtype: float16 needs --engine sglang; the embedded engine has auto, float32 and "
+            "bfloat16");
 }
 
 TEST(Options, RefuseWhatDoesNotGoTogether) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "app/options/foreign_flags.h"
 #include "app/options/options_table.h"
 
 namespace portico {
@@ -112,7 +113,7 @@ void AppendMarkdown(const Option& option, std::string* out) {
 
 std::string OptionsHelp() {
   std::string out =
-      "Usage: portico serve [options]\n\n"
+      "usage: portico serve [FLAGS]\n\n"
       "Serves models over OpenAI's HTTP API and over gRPC; without --model-path, the bundled demo "
       "model.\n"
       "Each --model-path adds a model. Options of the groups Model, Engine, SGLang engine, Mock\n"
@@ -138,6 +139,8 @@ std::string OptionsHelp() {
       "\nOthers:\n"
       "  --config FILE                 YAML file with options (port: 8000); the command line "
       "overrides it.\n"
+      "                                It is read once: SIGHUP drains the server.\n"
+      "  --check                       Checks flags and files, and starts nothing.\n"
       "  -h, --help                    This text.\n"
       "\nEnvironment:\n"
       "  PORTICO_API_KEY               --api-key, if neither the command line nor the file sets "
@@ -157,9 +160,13 @@ std::string OptionsMarkdown() {
       "counts) and a\n"
       "key in the YAML file that `--config FILE` names, with dashes or underscores. The command "
       "line overrides\n"
-      "the file. Unknown flags and keys, wrong types and values out of range are errors, and "
-      "the\n"
-      "server does not start. Sizes in bytes accept the units KiB, MiB and GiB. A flag whose "
+      "the file, which is read once, at the start: a changed one needs a restart, and SIGHUP "
+      "drains "
+      "the server as\nSIGTERM does. Unknown flags and keys, wrong types and values out of range "
+      "are "
+      "errors, and the\n"
+      "server does not start (exit status 2); `portico serve --config FILE --check` looks for them "
+      "and starts\nnothing. Sizes in bytes accept the units KiB, MiB and GiB. A flag whose "
       "default is on or off\n"
       "takes no value but with `=`: `--log-requests`, `--log-requests=false`.\n\n"
       "```yaml\n"
@@ -212,6 +219,7 @@ std::string OptionsMarkdown() {
     }
     AppendMarkdown(option, &out);
   }
+  out += ForeignFlagsMarkdown();
   return out;
 }
 

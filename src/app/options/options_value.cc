@@ -4,16 +4,18 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "app/options/options_table.h"
 #include "app/options/parser_names.h"
 #include "engine/mock/mock_faults.h"
+#include "message/request_media.h"
 
 namespace portico {
 namespace {
 
-constexpr int64_t kMostMediaOfKind = 1024;
+constexpr auto kMostMediaOfKind = static_cast<int64_t>(kMaxMediaOfKind);
 
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
 
@@ -58,6 +60,17 @@ bool IsChoice(std::string_view choices, std::string_view text) {
   const std::string all = fmt::format("|{}|", choices);
   return text.find('|') == std::string_view::npos &&
          all.find(fmt::format("|{}|", text)) != std::string::npos;
+}
+
+// The choice that a synonym stands for; other words stay.
+std::string ChoiceOf(std::string_view synonyms, const std::string& text) {
+  for (const std::string_view synonym : SplitAtBars(synonyms)) {
+    const size_t equals = synonym.find('=');
+    if (equals != std::string_view::npos && synonym.substr(0, equals) == text) {
+      return std::string(synonym.substr(equals + 1));
+    }
+  }
+  return text;
 }
 
 std::string BytesText(int64_t bytes) {
@@ -119,6 +132,11 @@ Status CheckModels(const std::vector<ModelOptions>& models) {
     if (const auto faults = ParseMockFaults(model.mock_fault); !faults.ok()) {
       return Bad(fmt::format("--mock-fault: {}", MessageOf(faults.status())));
     }
+    if (model.engine == "llama" && model.dtype == "float16") {
+      return Bad(
+          "--dtype: float16 needs --engine sglang; the embedded engine has auto, float32 and "
+          "bfloat16");
+    }
     PORTICO_RETURN_IF_ERROR(
         CheckToolCallParser("--tool-call-parser", model.tool_call_parser, OtherParserNames::kAuto));
     PORTICO_RETURN_IF_ERROR(CheckReasoningParser("--reasoning-parser", model.reasoning_parser,
@@ -168,11 +186,12 @@ Status SetOption(const Option& option, const std::string& text, ServeOptions* se
   return VisitValue(
       option, server, model,
       Overloaded{[&](std::string& value) -> Status {
-                   if (!option.choices.empty() && !IsChoice(option.choices, text)) {
+                   std::string choice = ChoiceOf(option.synonyms, text);
+                   if (!option.choices.empty() && !IsChoice(option.choices, choice)) {
                      return Bad(
                          fmt::format("`{}` is not one of {}", text, ChoiceList(option.choices)));
                    }
-                   value = text;
+                   value = std::move(choice);
                    return OkStatus();
                  },
                  [&](bool& value) { return ParseFlag(text, &value); },
@@ -239,7 +258,7 @@ Status CheckOptions(const ServeOptions& options) {
       return Bad("--limit-mm-data-per-request: is not a JSON object");
     }
     for (const auto& [kind, most] : limits->as_object()) {
-      if (kind != "image" && kind != "video" && kind != "audio") {
+      if (!FindMediaKind(kind, &MediaWords::name)) {
         return Bad(fmt::format(
             "--limit-mm-data-per-request: {:.64} is none of image, video and audio", kind));
       }

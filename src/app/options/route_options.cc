@@ -1,10 +1,8 @@
 #include "app/options/route_options.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,17 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "app/options/key_variable.h"
 #include "app/options/nearest_name.h"
-#include "app/options/options_table.h"
-#include "app/options/route_options_models.h"
+#include "app/options/route_flag_hints.h"
 #include "app/options/route_options_table.h"
 #include "app/read_file.h"
-#include "pipeline/config/yaml_value.h"
 
 namespace portico {
 namespace {
-
-// Somebody may be writing it: it does not mean that there are no workers any more.
-constexpr std::string_view kEmptyFile = ": it is empty";
 
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
 
@@ -33,35 +26,38 @@ std::vector<std::string_view> RouteOptionNames() {
   return names;
 }
 
-// A flag, or one that Portico does not have.
+// A flag, or one of sglang-router's that Portico does not have.
 struct Found {
   const RouteOption* option = nullptr;
-  std::string_view name;
+  const RouteFlagHint* missing = nullptr;
+  std::string_view name() const { return option != nullptr ? option->name : missing->name; }
 };
 
 // As argparse: the name itself, or the one name that begins so.
 StatusOr<Found> FindFlag(std::string_view name, std::string_view prefix) {
   std::vector<Found> matches;
-  const auto look = [&](const RouteOption* option, std::string_view full) {
-    if (full == name) return true;
-    if (full.starts_with(name)) matches.push_back({option, full});
-    return false;
+  const auto look = [&](const Found& found) {
+    if (found.name() != name && found.name().starts_with(name)) matches.push_back(found);
+    return found.name() == name;
   };
   for (const RouteOption& option : RouteOptionTable()) {
-    if (look(&option, option.name)) return Found{&option, option.name};
+    if (const Found found{.option = &option}; look(found)) return found;
   }
-  for (const std::string_view missing : MissingRouteFlags()) {
-    if (look(nullptr, missing)) return Found{nullptr, missing};
+  for (const RouteFlagHint& missing : SglangRouterFlagHints()) {
+    if (const Found found{.missing = &missing}; look(found)) return found;
   }
   if (matches.size() == 1) return matches.front();
   if (matches.empty()) {
+    if (const RouteFlagHint* of_smg = FindSmgFlagHint(name)) {
+      return Bad(NoSuchRouteFlag(name, *of_smg, prefix));
+    }
     const std::string nearest =
         DidYouMean(name, RouteOptionNames(), fmt::format("--{}", prefix), "");
-    return Bad(fmt::format("there is no flag --{}{}{}", prefix, name,
+    return Bad(fmt::format("unknown flag --{}{}{}", prefix, name,
                            nearest.empty() ? "; portico route --help lists all" : nearest));
   }
   std::string names;
-  for (const Found& match : matches) names += fmt::format(" --{}{}", prefix, match.name);
+  for (const Found& match : matches) names += fmt::format(" --{}{}", prefix, match.name());
   return Bad(fmt::format("--{}{} could be any of{}", prefix, name, names));
 }
 
@@ -74,8 +70,10 @@ Status TakeFlag(const std::vector<std::string>& words, size_t* at, std::string_v
   word.remove_prefix(2 + prefix.size());
   const size_t equals = word.find('=');
   PORTICO_ASSIGN_OR_RETURN(const Found found, FindFlag(word.substr(0, equals), prefix));
-  const std::string flag = fmt::format("--{}{}", prefix, found.name);
-  if (found.option == nullptr) return Bad(flag + ": portico does not have this yet");
+  if (found.missing != nullptr) {
+    return Bad(NoSuchRouteFlag(found.name(), *found.missing, prefix));
+  }
+  const std::string flag = fmt::format("--{}{}", prefix, found.name());
   const RouteOption& option = *found.option;
   std::vector<std::string> values;
   if (equals != std::string_view::npos) {
@@ -96,183 +94,23 @@ Status TakeFlag(const std::vector<std::string>& words, size_t* at, std::string_v
   return OkStatus();
 }
 
-// An endpoint, or what the server's own --kv-events-config says, as text or as a mapping.
-Status SetKvEvents(const YAML::Node& node, router::WorkerSpec* spec) {
-  Json value = JsonObject{};
-  if (node.IsScalar()) {
-    value = Json(node.as<std::string>());
-  } else {
-    for (const auto& entry : node) {
-      const auto key = entry.first.as<std::string>();
-      const YAML::Node& member = entry.second;
-      if (member.IsNull()) {
-        value.Set(key, nullptr);
-      } else if (key == "dp_size") {
-        value.Set(key, member.as<int64_t>());
-      } else if (key == "bind") {
-        value.Set(key, member.as<bool>());
-      } else {
-        value.Set(key, member.as<std::string>());
-      }
-    }
+// What is wrong with the options together, `line` those of the command line: at the key's line if it is the file's.
+Status AtKey(const Status& status, const RouteKeyLines& lines, const RouteOptions& line) {
+  const std::string message(MessageOf(status));
+  if (status.ok() || !message.starts_with("--")) return status;
+  const std::string name = message.substr(2, message.find_first_of(": ") - 2);
+  const auto key = lines.find(name);
+  const RouteOption* option = RouteOptionOfKey(name);
+  if (key == lines.end() || option == nullptr ||
+      RouteOptionText(*option, line) != RouteOptionText(*option, RouteOptions())) {
+    return status;
   }
-  auto address = router::ReadKvAddress(value);
-  if (!address.ok()) return Bad(fmt::format("kv-events: {}", MessageOf(address.status())));
-  if (spec->protocol == router::Protocol::kGrpc) {
-    return Bad("kv-events: grpc workers send them over gRPC");
-  }
-  spec->kv_events = *std::move(address);
-  return OkStatus();
-}
-
-std::string DashedKey(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
-Status ReadWorkerField(const std::string& key, const YAML::Node& value, router::WorkerSpec* spec) {
-  if (key == "url") return OkStatus();
-  if (key == "role") return SetRole(value.as<std::string>(), spec);
-  if (key == "bootstrap-port") return SetBootstrapPort(value.as<std::string>(), spec);
-  if (key == "kv-events") return SetKvEvents(value, spec);
-  if (key == "api-key") {
-    spec->api_key = value.as<std::string>();
-    if (!router::IsHeaderKey(spec->api_key)) return Bad("api-key has other than printable ASCII");
-  } else if (key == "models") {
-    spec->models = value.as<std::vector<std::string>>();
-  } else if (key == "max-requests") {
-    spec->max_requests = value.as<int64_t>();
-    if (spec->max_requests < 0 || spec->max_requests > router::kMaxWorkerRequests) {
-      return Bad(fmt::format("max-requests is not in 0..{}", router::kMaxWorkerRequests));
-    }
-  } else if (key == "labels") {
-    if (!value.IsMap()) return Bad("labels must be a mapping");
-    for (const auto& label : value) {
-      spec->labels.emplace_back(label.first.as<std::string>(), label.second.as<std::string>());
-    }
-  } else {
-    constexpr std::string_view kKeys[] = {"url",     "role",         "bootstrap-port", "kv-events",
-                                          "api-key", "max-requests", "models",         "labels"};
-    return Bad(fmt::format("there is no key `{}` of a worker{}", key, DidYouMean(key, kKeys)));
-  }
-  return OkStatus();
-}
-
-// *line becomes that of what is wrong.
-StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node, int* line) {
-  *line = node.Mark().line;
-  if (node.IsScalar()) return router::ParseWorkerUrl(node.as<std::string>());
-  if (!node.IsMap() || !node["url"] || !node["url"].IsScalar()) {
-    return Bad("each of `workers` must be a URL, or have a `url`");
-  }
-  PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec,
-                           router::ParseWorkerUrl(node["url"].as<std::string>()));
-  std::set<std::string> seen;
-  for (const auto& entry : node) {
-    *line = entry.first.Mark().line;
-    const std::string key = DashedKey(entry.first.as<std::string>());
-    if (!seen.insert(key).second) return Bad(fmt::format("`{}` of a worker is set twice", key));
-    try {
-      PORTICO_RETURN_IF_ERROR(ReadWorkerField(key, entry.second, &spec));
-    } catch (const YAML::Exception& error) {
-      return Bad(fmt::format("{} of a worker: {}", key, error.msg));
-    }
-  }
-  return spec;
-}
-
-Status NoSuchKey(std::string_view name) {
-  const std::string why = "there is no such key";
-  if (FindOption(name) == nullptr) {
-    std::vector<std::string_view> names = RouteOptionNames();
-    names.push_back("workers");
-    names.push_back("models");
-    return Bad(why + DidYouMean(name, names));
-  }
-  return Bad(why + "; it is one of `portico serve`, and this file is for `portico route`");
-}
-
-// *line is that of the key, and becomes that of what is wrong below it.
-Status ApplyEntry(const std::string& key, const YAML::Node& value, const std::string& file,
-                  RouteOptions* options, int* line) {
-  if (key == "workers") {
-    if (!value.IsSequence()) return Bad("must be a list");
-    for (const YAML::Node& node : value) {
-      PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, ReadWorker(node, line));
-      options->workers.push_back(std::move(spec));
-    }
-    return OkStatus();
-  }
-  if (key == "models") return ReadModelTexts(value, file, options, line);
-  const std::string name = DashedKey(key);
-  if (name == "aliases" && value.IsMap()) {
-    for (const auto& entry : value) {
-      options->model_aliases.push_back(
-          fmt::format("{}={}", entry.first.as<std::string>(), entry.second.as<std::string>()));
-    }
-    return OkStatus();
-  }
-  for (const RouteOption& option : RouteOptionTable()) {
-    if (option.name != name || name == "config") continue;
-    if (name == "prometheus-port") options->prometheus_port_given = true;
-    if (name == "policy") options->policy_given = true;
-    if (value.IsSequence() && option.is_list()) {
-      return SetRouteOption(option, value.as<std::vector<std::string>>(), options);
-    }
-    if (!value.IsScalar()) return Bad("must be one value");
-    return SetRouteOption(option, {value.as<std::string>()}, options);
-  }
-  return NoSuchKey(name);
+  const bool of_key = message.compare(2 + name.size(), 1, ":") == 0;
+  return Bad(
+      fmt::format("{}:{}: {}", line.config, key->second, of_key ? message.substr(2) : message));
 }
 
 }  // namespace
-
-Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options) {
-  try {
-    const YAML::Node root = pipeline::LoadOneDocument(text);
-    if (root.IsNull()) return Bad(fmt::format("{}{}", file, kEmptyFile));
-    if (!root.IsMap()) return Bad(file + ": it is not a mapping");
-    std::set<std::string> seen;
-    for (const auto& entry : root) {
-      const std::string key = entry.first.as<std::string>();
-      int line = entry.first.Mark().line;
-      const auto bad = [&](std::string_view why) {
-        return Bad(fmt::format("{}:{}: {}: {}", file, line + 1, key, why));
-      };
-      if (!seen.insert(DashedKey(key)).second) return bad("the key is there twice");
-      try {
-        const Status applied = ApplyEntry(key, entry.second, file, options, &line);
-        if (!applied.ok()) return bad(MessageOf(applied));
-      } catch (const YAML::Exception& error) {
-        return bad(error.msg);
-      }
-    }
-  } catch (const YAML::Exception& error) {
-    return Bad(fmt::format("{}:{}: {}", file, error.mark.line + 1, error.msg));
-  }
-  return OkStatus();
-}
-
-StatusOr<std::vector<router::WorkerSpec>> ReadWorkerList(const std::string& text,
-                                                         const std::string& file) {
-  try {
-    const YAML::Node root = pipeline::LoadOneDocument(text);
-    if (root.IsNull()) return Bad(fmt::format("{}{}", file, kEmptyFile));
-    if (!root.IsSequence()) return Bad(file + ": it is not a list of workers");
-    std::vector<router::WorkerSpec> workers;
-    for (const YAML::Node& node : root) {
-      int line = 0;
-      auto spec = ReadWorker(node, &line);
-      if (!spec.ok()) {
-        return Bad(fmt::format("{}:{}: {}", file, line + 1, MessageOf(spec.status())));
-      }
-      workers.push_back(*std::move(spec));
-    }
-    return workers;
-  } catch (const YAML::Exception& error) {
-    return Bad(fmt::format("{}:{}: {}", file, error.mark.line + 1, error.msg));
-  }
-}
 
 StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& words,
                                                std::string_view prefix,
@@ -292,16 +130,17 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
       continue;
     }
     if (!word.starts_with(begin) || word == begin) {
-      return Bad(fmt::format("`{}` is not a flag", word));
+      return Bad(fmt::format("unexpected argument `{}`", word));
     }
     const size_t from = at;
     PORTICO_RETURN_IF_ERROR(TakeFlag(words, &at, prefix, &line));
     mine.insert(mine.end(), words.begin() + static_cast<std::ptrdiff_t>(from),
                 words.begin() + static_cast<std::ptrdiff_t>(at));
   }
+  RouteKeyLines lines;
   if (!line.config.empty()) {
     PORTICO_ASSIGN_OR_RETURN(const std::string text, ReadFile(line.config));
-    PORTICO_RETURN_IF_ERROR(ApplyRouteYaml(text, line.config, &parsed.options));
+    PORTICO_RETURN_IF_ERROR(ApplyRouteYaml(text, line.config, &parsed.options, &lines));
     // The command line's lists replace the file's.
     if (!line.worker_urls.empty()) parsed.options.workers.clear();
     for (const RouteOption& option : RouteOptionTable()) {
@@ -314,9 +153,10 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
   for (size_t at = 0; at < mine.size();) {
     PORTICO_RETURN_IF_ERROR(TakeFlag(mine, &at, prefix, &parsed.options));
   }
+  parsed.options.key_given = !parsed.options.api_key.empty();
   PORTICO_RETURN_IF_ERROR(TakeKeyVariable(&parsed.options.api_key));
-  PORTICO_RETURN_IF_ERROR(ServiceOptionsOf(parsed.options).status());
-  PORTICO_RETURN_IF_ERROR(WorkersOf(parsed.options).status());
+  PORTICO_RETURN_IF_ERROR(AtKey(ServiceOptionsOf(parsed.options).status(), lines, line));
+  PORTICO_RETURN_IF_ERROR(AtKey(WorkersOf(parsed.options).status(), lines, line));
   return parsed;
 }
 
@@ -325,10 +165,12 @@ bool IsRouteFlag(std::string_view word) {
   const std::string_view name = word.substr(2, word.find('=') - 2);
   const auto begins = [name](std::string_view full) { return full.starts_with(name); };
   const auto options = RouteOptionTable();
-  const auto missing = MissingRouteFlags();
-  return !name.empty() && (std::any_of(options.begin(), options.end(),
-                                       [&](const RouteOption& one) { return begins(one.name); }) ||
-                           std::any_of(missing.begin(), missing.end(), begins));
+  const auto missing = SglangRouterFlagHints();
+  const auto begins_so = [&](const auto& one) { return begins(one.name); };
+  const RouteFlagHint* of_smg = FindSmgFlagHint(name);
+  if (of_smg != nullptr && name.starts_with(of_smg->name)) return true;  // whole
+  return !name.empty() && (std::any_of(options.begin(), options.end(), begins_so) ||
+                           std::any_of(missing.begin(), missing.end(), begins_so));
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -161,8 +162,10 @@ struct RouteOptions {
 
   // Not of the table:
   std::string server_note;  // GatewayServiceOptions
+  bool key_given = false;   // api_key, by a flag or the file and not by the environment alone
   std::string worker_key;   // of the workers that launch starts; empty: the gateway's
   std::vector<std::string> started_workers;  // their URLs, among worker_urls
+  bool keeps_key = false;  // api_key is that of the started workers, and sent to no other
 };
 
 struct ParsedRouteOptions {
@@ -184,8 +187,12 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
 // Whether the word of a command line is a flag of `portico route`, or begins as one or several.
 bool IsRouteFlag(std::string_view word);
 
-// Adds what a YAML file says.
-Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options);
+// Lines of a file, from 1, by the names of the options that its keys set.
+using RouteKeyLines = std::map<std::string, int, std::less<>>;
+
+// Adds what a YAML file says; *lines gets where. INVALID_ARGUMENT names file, line and key.
+Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options,
+                      RouteKeyLines* lines);
 
 // A list of workers as in the file's `workers`, in YAML or JSON.
 StatusOr<std::vector<router::WorkerSpec>> ReadWorkerList(const std::string& text,
@@ -196,6 +203,10 @@ std::string RouteOptionsHelp();
 // A worker's role by its name, and the port of its bootstrap server: a number or "none".
 Status SetRole(const std::string& name, router::WorkerSpec* spec);
 Status SetBootstrapPort(const std::string& text, router::WorkerSpec* spec);
+
+// What launch adds to what flags and file say: the URLs of the workers that it starts, and their key, which may be empty. Where
+// neither flags nor file name a key of the clients, theirs is that one too, or the environment's, and then no other worker gets it.
+void AddStarted(std::string worker_key, std::vector<std::string> urls, RouteOptions* options);
 
 // All workers that are named, each once.
 StatusOr<std::vector<router::WorkerSpec>> WorkersOf(const RouteOptions& options);

@@ -210,7 +210,11 @@ void SetUpstream(const RouteOptions& options, router::GatewayOptions* gateway) {
   gateway->upstream_http2 = options.upstream_http2;
   gateway->pool_idle = FromSeconds(options.upstream_pool_idle_timeout_secs);
   gateway->worker_max_requests = options.worker_max_requests;
-  gateway->api_key = options.api_key;
+  if (!options.keeps_key) {
+    gateway->api_key = options.api_key;
+  } else if (!options.api_key.empty()) {
+    gateway->kept_keys.push_back(options.api_key);
+  }
   gateway->ca_files = options.ca_cert_paths;
   gateway->client_certificate = options.client_cert_path;
   gateway->client_key = options.client_key_path;
@@ -244,6 +248,7 @@ Status SetControlPlane(const RouteOptions& options, GatewayServiceOptions* servi
     auto key = api::ParseControlKey(text);
     if (!key.ok())
       return BadOption(fmt::format("--control-plane-api-keys: {}", MessageOf(key.status())));
+    service->gateway.kept_keys.push_back(key->key);
     service->control_keys.push_back(*std::move(key));
   }
   service->audit = options.control_plane_audit_enabled;

@@ -84,8 +84,8 @@ Status ReadModelTexts(const YAML::Node& models, const std::string& file, RouteOp
       if (known == std::end(kModelTextKeys)) {
         std::vector<std::string_view> keys;
         for (const ModelTextKey& one : kModelTextKeys) keys.push_back(one.name);
-        return BadModel(fmt::format("`{}`: there is no key `{}` of a model{}", model, key,
-                                    DidYouMean(key, keys)));
+        return BadModel(
+            fmt::format("`{}`: unknown key `{}` of a model{}", model, key, DidYouMean(key, keys)));
       }
       if (!field.second.IsScalar()) {
         return BadModel(fmt::format("`{}`: {} must be one value", model, key));

@@ -286,7 +286,8 @@ constexpr RouteOption kRequestsTable[] = {
     {.group = "Health checks",
      .name = "disable-health-check",
      .member = &RouteOptions::disable_health_check,
-     .help = "Disables probes: every worker counts as healthy."},
+     .help = "Disables probes: every worker counts as healthy; one that portico launch starts does "
+             "while its process runs."},
     {.group = "Health checks",
      .name = "load-monitor-interval",
      .member = &RouteOptions::load_monitor_interval,
@@ -321,7 +322,8 @@ constexpr RouteOption kRequestsTable[] = {
     {.group = "Logging and metrics",
      .name = "show-workers",
      .member = &RouteOptions::show_workers,
-     .help = "Names the worker in the response header x-portico-worker."},
+     .help = "Names the worker in the response header x-portico-worker, and its URL in the metric "
+             "portico_gateway_worker_info."},
     {.group = "Logging and metrics",
      .name = "prometheus-host",
      .member = &RouteOptions::prometheus_host,

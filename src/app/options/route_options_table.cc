@@ -199,39 +199,16 @@ constexpr RouteOption kDoors[] = {
      .member = &RouteOptions::backend,
      .metavar = "NAME",
      .help = "Accepted and ignored: workers of all engines are recognized.",
-     .choices = "sglang"},
+     .choices = "sglang",
+     .choices_note = "workers of all engines are recognized"},
     {.group = "Workers",
      .name = "history-backend",
      .member = &RouteOptions::history_backend,
      .metavar = "NAME",
      .help = "Accepted and ignored: the gateway keeps no conversations.",
-     .choices = "memory|none"},
+     .choices = "memory|none",
+     .choices_note = "the gateway keeps no conversations"},
 };
-
-constexpr std::string_view kMissing[] = {"tokenizer-cache-enable-l0",
-                                         "tokenizer-cache-l0-max-entries",
-                                         "tokenizer-cache-enable-l1",
-                                         "tokenizer-cache-l1-max-memory",
-                                         "mcp-config-path",
-                                         "oracle-wallet-path",
-                                         "oracle-tns-alias",
-                                         "oracle-connect-descriptor",
-                                         "oracle-username",
-                                         "oracle-password",
-                                         "oracle-pool-min",
-                                         "oracle-pool-max",
-                                         "oracle-pool-timeout-secs",
-                                         "postgres-db-url",
-                                         "postgres-pool-max",
-                                         "redis-url",
-                                         "redis-pool-max",
-                                         "redis-retention-days",
-                                         "enable-trace",
-                                         "otlp-traces-endpoint",
-                                         "jwt-issuer",
-                                         "jwt-audience",
-                                         "jwt-jwks-uri",
-                                         "jwt-role-mapping"};
 
 }  // namespace
 
@@ -246,7 +223,5 @@ std::span<const RouteOption> RouteOptionTable() {
   }();
   return table;
 }
-
-std::span<const std::string_view> MissingRouteFlags() { return kMissing; }
 
 }  // namespace portico

@@ -22,7 +22,8 @@ struct RouteOption {
   std::string_view help = {};
   double min = 0;  // of numbers, inclusive
   double max = 9007199254740992.0;
-  std::string_view choices = {};  // "a|b"
+  std::string_view choices = {};       // "a|b"
+  std::string_view choices_note = {};  // a clause: why there are no others
   bool secret = false;
   std::string_view no_zero = {};  // of whole numbers: why 0 is refused
 
@@ -36,12 +37,13 @@ std::span<const RouteOption> RouteOptionTable();
 // Its parts, each in a file of its own.
 std::span<const RouteOption> FleetOptionTable();
 std::span<const RouteOption> RequestOptionTable();
-// Flags of sglang-router that refuse the start, so that none is taken for another.
-std::span<const std::string_view> MissingRouteFlags();
 
 // Errors do not name the option.
 Status SetRouteOption(const RouteOption& option, const std::vector<std::string>& values,
                       RouteOptions* options);
+// The option that a key of the file sets, with dashes or underscores, or null.
+const RouteOption* RouteOptionOfKey(const std::string& key);
+
 std::string RouteOptionText(const RouteOption& option, const RouteOptions& options);
 
 }  // namespace portico

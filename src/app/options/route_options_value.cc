@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_replace.h"
 #include "app/options/options_table.h"
 #include "app/options/route_options_table.h"
+#include "router/worker.h"
 
 namespace portico {
 namespace {
@@ -37,7 +40,18 @@ bool IsChoice(std::string_view choices, std::string_view text) {
 
 Status Set(const RouteOption& option, const std::string& text, std::string* value) {
   if (!option.choices.empty() && !IsChoice(option.choices, text)) {
-    return BadValue(fmt::format("`{}` is not one of {}", text, option.choices));
+    std::string why =
+        option.choices.find('|') == std::string_view::npos
+            ? fmt::format("only {} is accepted", option.choices)
+            : fmt::format("`{}` is not one of {}", text,
+                          absl::StrReplaceAll(std::string(option.choices), {{"|", ", "}}));
+    if (!option.choices_note.empty()) why += fmt::format("; {}", option.choices_note);
+    return BadValue(std::move(why));
+  }
+  if (option.name == "api-key") {
+    // An unset variable of a shell would open the gateway.
+    if (text.empty()) return BadValue("is empty; leave it out to serve without a key");
+    if (!router::IsHeaderKey(text)) return BadValue("has other than printable ASCII");
   }
   *value = text;
   return OkStatus();

@@ -97,6 +97,13 @@ Status SetBootstrapPort(const std::string& text, router::WorkerSpec* spec) {
   return OkStatus();
 }
 
+void AddStarted(std::string worker_key, std::vector<std::string> urls, RouteOptions* options) {
+  options->keeps_key = !options->key_given;
+  if (options->keeps_key && !worker_key.empty()) options->api_key = worker_key;
+  options->worker_key = std::move(worker_key);
+  options->started_workers = std::move(urls);
+}
+
 StatusOr<std::vector<router::WorkerSpec>> WorkersOf(const RouteOptions& options) {
   std::vector<router::WorkerSpec> specs = options.workers;
   for (const std::string& url : options.worker_urls) {

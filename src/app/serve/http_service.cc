@@ -159,7 +159,7 @@ MediaLimits MediaLimitsOf(const ServeOptions& options) {
   }
   const auto most = Json::Parse(options.limit_mm_data_per_request);
   if (most.ok() && most->is_object()) {
-    for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+    for (const MediaKind kind : kEachMediaKind) {
       size_t& count = limits.Of(kind).count;
       count = static_cast<size_t>(most->GetInt(NameOf(kind), static_cast<int64_t>(count)));
     }

@@ -32,6 +32,8 @@ class HttpService {
 
   int port() const { return server_->port(); }
   ModelRegistry& models() { return models_; }
+  // Null: there is none.
+  const pipeline::Pipeline* pipeline() const { return pipeline_.get(); }
   // By index; they run until this is destroyed.
   std::vector<net::Shard*> shards() const;
   Registry& registry() { return registry_; }

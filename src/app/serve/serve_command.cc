@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -21,12 +23,16 @@
 #include "app/load/load_models.h"
 #include "app/omni/start_pipeline.h"
 #include "app/options/options.h"
+#include "app/options/options_table.h"
 #include "app/serve/activity_log.h"
 #include "app/serve/http_service.h"
 #include "app/serve/sglang_fallback.h"
+#include "base/counted.h"
 #include "base/events/recorder.h"
 #include "base/log.h"
+#include "engine/llama/model/model_folder.h"
 #include "grammar/compile/grammar_compiler.h"
+#include "net/tls/tls.h"
 
 namespace portico {
 namespace {
@@ -68,6 +74,9 @@ void SayReady(const ServeOptions& options, const HttpService& service, ModelRegi
             engine.architecture.empty() ? "" : engine.architecture + ", ",
             engine.dtype.empty() ? "" : engine.dtype + ", ", engine.context_length);
   }
+  if (const pipeline::Pipeline* pipeline = service.pipeline(); pipeline != nullptr) {
+    LogInfo("pipeline {}", DescribePipeline(*pipeline));
+  }
   LogInfo("ready: {}://{}/v1", options.ssl_certfile.empty() ? "http" : "https",
           AddressOf(options.host, service.port()));
 }
@@ -80,19 +89,59 @@ bool NamesNothing(const ServeOptions& options, const Status& status) {
          });
 }
 
+// No restart mends it: an option's value does not fit the model. A file of the model that is broken may be replaced.
+bool NamesOption(const Status& status) {
+  return status.code() == StatusCode::kInvalidArgument && FindOption(FieldOf(status)) != nullptr;
+}
+
+Status CheckEachModel(const ServeOptions& options) {
+  for (const ModelOptions& model : options.models) {
+    PORTICO_RETURN_IF_ERROR(CheckBeforeLoading(model));
+  }
+  return OkStatus();
+}
+
+// --check: what can be told without loading or listening.
+int CheckOnly(const ServeOptions& options) {
+  Status good = ParseLogLevel(options.log_level).status();
+  if (good.ok()) good = CheckEachModel(options);
+  if (good.ok() && !options.ssl_certfile.empty()) {
+    const net::TlsOptions tls{.certificate = options.ssl_certfile,
+                              .key = options.ssl_keyfile,
+                              .key_password = options.ssl_keyfile_password,
+                              .client_ca = options.ssl_ca_certs};
+    good = net::TlsContext::Load(tls, /*http2=*/true).status();
+  }
+  for (const ModelOptions& model : options.models) {
+    if (good.ok() && model.engine == "llama" && !model.model_path.empty()) {
+      good = llama::FindModel(model.model_path).status();
+    }
+  }
+  if (!good.ok()) return Fail("serve", MessageOf(good), kUsageError);
+  std::string names;
+  for (const ModelOptions& model : options.models) {
+    names += fmt::format("{}`{}`", names.empty() ? "" : ", ", ModelId(model));
+  }
+  std::printf("good; %s: %s\n",
+              Counted(static_cast<int64_t>(options.models.size()), "model").c_str(), names.c_str());
+  return 0;
+}
+
 // `refused`: why the model cannot be served here, where the options have an answer to that.
 int Serve(const ServeOptions& options, std::string_view command, const sigset_t& signals,
           std::string* refused) {
-  for (const ModelOptions& model : options.models) {
-    if (const Status status = CheckBeforeLoading(model); !status.ok()) {
-      return Fail(command, MessageOf(status), kUsageError);
-    }
+  if (const Status status = CheckEachModel(options); !status.ok()) {
+    return Fail(command, MessageOf(status), kUsageError);
   }
   // The process is forked here, before there are threads.
   auto compiling = grammar::CompileProcess::Start();
   if (!compiling.ok()) return Fail(command, MessageOf(compiling.status()));
   auto service = HttpService::Start(options);
-  if (!service.ok()) return Fail(command, MessageOf(service.status()));
+  if (!service.ok()) {
+    // A certificate or an address; not a port that somebody has.
+    const bool wrong = service.status().code() == StatusCode::kInvalidArgument;
+    return Fail(command, MessageOf(service.status()), wrong ? kUsageError : kFailed);
+  }
   ModelRegistry& models = (*service)->models();
   auto grammars = std::make_shared<grammar::GrammarCompiler>(
       *std::move(compiling), GrammarOptions(options), &(*service)->registry());
@@ -100,8 +149,9 @@ int Serve(const ServeOptions& options, std::string_view command, const sigset_t&
 
   bool ready = false;
   ActivityLog activity(models);
+  int signal = 0;
   while (true) {
-    int signal = sigtimedwait(&signals, nullptr, &kActivityPeriod);
+    signal = sigtimedwait(&signals, nullptr, &kActivityPeriod);
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) break;
     if (!ready && loader.done()) {
       loader.Join();  // a second signal ends the process without it
@@ -111,7 +161,9 @@ int Serve(const ServeOptions& options, std::string_view command, const sigset_t&
       }
       if (!loader.status().ok()) {
         return Fail(command, MessageOf(loader.status()),
-                    NamesNothing(options, loader.status()) ? kUsageError : kFailed);
+                    NamesNothing(options, loader.status()) || NamesOption(loader.status())
+                        ? kUsageError
+                        : kFailed);
       }
       ready = true;
       SayReady(options, **service, models);
@@ -126,8 +178,8 @@ int Serve(const ServeOptions& options, std::string_view command, const sigset_t&
     loader.Leave();
     _exit(0);
   }
-  LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
-          options.drain_timeout);
+  LogInfo("{}draining: requests in flight may finish for {:.0f} s; once more to stop now",
+          signal == SIGHUP ? "SIGHUP: " : "", options.drain_timeout);
   // To the end: stage processes and the lines of a profile may take long, too.
   const SecondSignal second(signals, /*hangup_ends=*/true);
   const bool finished = (*service)->Drain(
@@ -153,7 +205,7 @@ int ServeCommand(int argc, char** argv) {
     if (!config.ok()) return Fail("serve", MessageOf(config.status()));
     ServeAlone(*config, &options);
   }
-  return ServeWith(options);
+  return parsed->check_only ? CheckOnly(options) : ServeWith(options);
 }
 
 int GrammarCommand(int, char**) { grammar::CompileProcess::ServeAsProgram(); }

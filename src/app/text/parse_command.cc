@@ -26,8 +26,9 @@ namespace {
 
 constexpr char kExamples[] =
     R"(One request per line: {"id", "text", "chunks"?, "tool_call_parser"?, "reasoning_parser"?, "tools"?, "in_reasoning"?}.
-`chunks`, a list of texts, is parsed as a stream. Without `tools` any name is taken for a tool's. A request may have a
-"response_template", as in a checkpoint's tokenizer_config.json; both parsers may then be response_template.
+`chunks`, a list of texts, is parsed as a stream. Without `tools` any name is taken for a tool's, and a call counts once it is
+finished. A request may have a "response_template", as in a checkpoint's tokenizer_config.json; both parsers may then be
+response_template.
 
 Example:
   echo '{"id":1,"text":"<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>"}' |

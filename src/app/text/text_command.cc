@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,43 @@ std::string FlagMeant(const CLI::App& app, std::string_view name) {
   return fmt::format("; did you mean --{}?", alike.front());
 }
 
+// Helps in the form of the other commands': the usage first, "--count N … [default: 0]" for "--count INT:INT in [0 - 9]=0".
+class HelpFormat final : public CLI::Formatter {
+ public:
+  HelpFormat() {
+    label("Usage", "usage");
+    label("OPTIONS", "FLAGS");
+  }
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return fmt::format("{}\n{}{}{}\n{}", make_usage(app, std::move(name)), make_description(app),
+                       make_positionals(app), make_groups(app, mode), make_footer(app));
+  }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text;
+    if (option->get_type_size() != 0 && !option->get_positional()) {
+      const std::string type = option->get_type_name();  // "INT:INT in [0 - 9]", "TEXT:{text,json}"
+      const size_t choices = type.find(":{");
+      std::string shown = type.substr(0, type.find(':'));
+      if (choices != std::string::npos) {
+        shown = type.substr(choices + 2, type.size() - choices - 3);
+        std::replace(shown.begin(), shown.end(), ',', '|');
+      }
+      text = " " + shown;
+    }
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    return text;
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string value = option->get_default_str();
+    if (value.empty()) return option->get_description();
+    return fmt::format("{} [default: {}]", option->get_description(), value);
+  }
+};
+
 // What is left of a command line, where the command takes no more.
 std::string WhyUnexpected(const CLI::App& app, std::string_view more_words) {
   const std::vector<std::string> left = app.remaining();
@@ -39,7 +77,7 @@ std::string WhyUnexpected(const CLI::App& app, std::string_view more_words) {
     const std::string flag = word.substr(0, word.find('='));
     const size_t name = flag.find_first_not_of('-');
     const std::string meant = name == std::string::npos ? "" : FlagMeant(app, flag.substr(name));
-    return fmt::format("unknown flag {}{}", flag, meant.empty() ? "; --help lists them" : meant);
+    return fmt::format("unknown flag {}{}", flag, meant.empty() ? "; --help lists all" : meant);
   }
   return fmt::format("unexpected argument `{}`{}{}", word, more_words.empty() ? "" : "; ",
                      more_words);
@@ -78,6 +116,7 @@ void AddJsonLines(CLI::App* app, bool* jsonl) {
 std::optional<int> ParseWords(CLI::App* app, int argc, char** argv, std::string_view more_words) {
   std::vector<std::string> words(argv, argv + argc);
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  app->formatter(std::make_shared<HelpFormat>());
   try {
     app->parse(std::move(words));
   } catch (const CLI::Success& help) {

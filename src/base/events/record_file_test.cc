@@ -5,8 +5,12 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
+#include <string_view>
 
+#include "base/events/record_reader.h"
 #include "base/events/recorder_for_test.h"
 
 namespace portico::events {
@@ -71,6 +75,25 @@ TEST_F(RecordFileTest, WhatIsInTheFileIsNotCountedAsCut) {
   EXPECT_EQ(cut(128), 0u);
   ring->At(kFirst + 3).kind = internal::kGroup | static_cast<uint16_t>(EventGroup::kEngineFirst);
   EXPECT_EQ(cut(101), 4u);
+}
+
+// It was read as an event with a second half, which lay behind the end.
+TEST_F(RecordFileTest, ALastRecordOfAnUnknownKindIsSkipped) {
+  const std::string path = folder_ + "/records";
+  {
+    std::ofstream file(path, std::ios::binary);
+    const internal::RecordsHead head;
+    file.write(reinterpret_cast<const char*>(&head), sizeof head);
+    for (int i = 0; i < 8192; ++i) {  // as many as are read at once
+      internal::Record32 record{};
+      record.kind = i < 8191 ? static_cast<uint16_t>(Event::kRequestAdmission) : 0xfff5;
+      file.write(reinterpret_cast<const char*>(&record), sizeof record);
+    }
+  }
+  auto input = internal::RecordsInput::Open(path);
+  ASSERT_TRUE(input.ok()) << input.status();
+  RequestNames names(1);
+  EXPECT_TRUE(input->Read(&names, [](const Line&, std::string_view) {}).ok());
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ class RecordsReader {
   }
 
   void TakeEvent(const Record32* record) {
+    if (!IsEvent(*record)) return;  // it may be the last, whatever it says of a second
     Line line;
     line.stage = Translated(record->stage);
     line.details = {Translated(record->peer), Translated(record->tag), record->numbers.a};

@@ -99,6 +99,14 @@ TEST(TickScaleTest, TicksBetweenTwoMomentsAreInProportion) {
   EXPECT_EQ(scale.Nanoseconds(13'995), 13'495);
 }
 
+TEST(TickScaleTest, MomentsAtBothEndsOfTimeAreTaken) {
+  internal::TickScale scale;
+  scale.Add({.ticks = INT64_MIN, .nanoseconds = INT64_MIN});
+  scale.Add({.ticks = INT64_MAX, .nanoseconds = INT64_MAX});
+  for (const int64_t ticks : {INT64_MIN, int64_t{0}, INT64_MAX}) scale.Nanoseconds(ticks);
+  EXPECT_EQ(scale.Nanoseconds(INT64_MIN), INT64_MIN);
+}
+
 // What a process that is killed leaves: its lines are made when the run ends.
 TEST_F(RecorderTest, WhatIsRecordedCanBeReadBeforeTheRunEnds) {
   ASSERT_TRUE(StartRun("a").ok());

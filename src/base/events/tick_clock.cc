@@ -1,10 +1,22 @@
 #include "base/events/tick_clock.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <string>
 
 namespace portico::events::internal {
+namespace {
+
+// A file of records may say anything.
+constexpr double kMostNanoseconds = 9e18;
+
+int64_t Difference(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+
+}  // namespace
 
 // The system uses the counter only where it is constant and the same on all processors.
 void ChooseTicks() {
@@ -51,10 +63,12 @@ int64_t TickScale::Nanoseconds(int64_t ticks) const {
   double rate = 1;
   if (at + 1 < count_) {
     const Moment& to = moments_[(at + 1) % kKept];
-    rate = static_cast<double>(to.nanoseconds - from.nanoseconds) /
-           static_cast<double>(to.ticks - from.ticks);
+    rate = static_cast<double>(Difference(to.nanoseconds, from.nanoseconds)) /
+           static_cast<double>(Difference(to.ticks, from.ticks));
   }
-  return from.nanoseconds + static_cast<int64_t>(static_cast<double>(ticks - from.ticks) * rate);
+  const double after = static_cast<double>(Difference(ticks, from.ticks)) * rate;
+  if (!(std::abs(after) < kMostNanoseconds)) return from.nanoseconds;
+  return Difference(from.nanoseconds, -static_cast<int64_t>(after));
 }
 
 }  // namespace portico::events::internal

@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "fmt/format.h"
+#include "message/queue_full.h"
 #include "spdlog/spdlog.h"
 
 namespace portico::llama {
@@ -31,7 +32,8 @@ Status StepEngine::Accept(Action add) {
   if (in_flight_.load() >= info_.max_running_requests + info_.max_queued_requests) {
     return Error(
         StatusCode::kResourceExhausted,
-        fmt::format("the queue is full: {} requests are waiting", info_.max_queued_requests));
+        fmt::format("the queue is full: {} requests are waiting", info_.max_queued_requests), {},
+        kQueueFull);
   }
   in_flight_.fetch_add(1);
   Post(std::move(add));

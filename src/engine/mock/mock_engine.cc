@@ -8,6 +8,7 @@
 #include "engine/mock/mock_engine_thread.h"
 #include "engine/mock/mock_pooling_engine.h"
 #include "engine/mock/simulated_engine.h"
+#include "message/queue_full.h"
 
 namespace portico {
 namespace {
@@ -72,7 +73,7 @@ Status MockEngine::Submit(GenerateRequest request, TokenSink* sink) {
     const MutexLock lock(&mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     if (live_ >= int64_t{options_.max_running_requests} + options_.max_queued_requests) {
-      return Error(StatusCode::kResourceExhausted, "the request queue is full");
+      return Error(StatusCode::kResourceExhausted, "the request queue is full", {}, kQueueFull);
     }
     const MockFaultPlan fault =
         PlanMockFault(options_.faults, options_.seed, submitted_++, request.max_new_tokens);

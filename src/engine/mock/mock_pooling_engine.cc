@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/mutex.h"
+#include "message/queue_full.h"
 
 namespace portico {
 namespace {
@@ -90,7 +91,7 @@ Status MockPoolingEngine::SubmitPooling(std::vector<PoolingRequest> requests, Po
     const MutexLock lock(&mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     if (live_ >= int64_t{options_.max_running_requests} + options_.max_queued_requests) {
-      return Error(StatusCode::kResourceExhausted, "the request queue is full");
+      return Error(StatusCode::kResourceExhausted, "the request queue is full", {}, kQueueFull);
     }
     Group group;
     group.sink = sink;

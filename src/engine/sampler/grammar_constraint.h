@@ -41,9 +41,11 @@ class ConstraintState {
   void Prepare();
   // Of the next token; while the model thinks, all but those that end the answer. The first one may be the one that begins reasoning.
   TokenMask mask();
-  // No token may follow: the grammar is at fault.
+  // No token may follow, or it is too_slow(): the grammar is at fault.
   bool stuck();
-  // The token has been drawn. False: the grammar does not allow it.
+  // A mask or a token took more work than it may: no mask comes any more, and no token is accepted.
+  bool too_slow() const { return matcher_ && matcher_->too_slow(); }
+  // The token has been drawn. False: the grammar does not allow it, or it is too_slow().
   bool Accept(TokenId token);
   // The grammar has ended with the last token.
   bool finished() const { return finished_; }

@@ -8,6 +8,7 @@
 
 #include "engine/sglang/engine_state.h"
 #include "engine/sglang/link/load_snapshot.h"
+#include "message/queue_full.h"
 
 namespace portico::sglang {
 namespace {
@@ -142,7 +143,7 @@ Status SglangEngine::CheckRoom(const Incarnation& life, size_t requests) const {
   const int64_t live = LiveIn(life);
   if (live + static_cast<int64_t>(requests) <= room_) return OkStatus();
   return Error(StatusCode::kResourceExhausted,
-               fmt::format("the engine is full: {} requests run or wait", live));
+               fmt::format("the engine is full: {} requests run or wait", live), {}, kQueueFull);
 }
 
 void SglangEngine::OnStreamEnd(const SchedulerLink::Stream& stream) {

@@ -1,5 +1,7 @@
 #include "grammar/mask/compiled_grammar.h"
 
+#include <xgrammar/exception.h>
+
 #include <algorithm>
 #include <bit>
 #include <exception>
@@ -89,25 +91,41 @@ const std::vector<TokenId>& CompiledGrammar::stops() const {
 }
 
 struct Matcher::State {
-  explicit State(const CompiledGrammarImpl& impl) : matcher(impl.grammar), space(impl.space) {}
+  State(const CompiledGrammarImpl& impl, int64_t max_work)
+      : matcher(impl.grammar, std::nullopt, false, -1, std::nullopt, max_work), space(impl.space) {}
   xgrammar::GrammarMatcher matcher;
   SpaceBound space;
 };
 
-Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
-    : grammar_(std::move(grammar)), state_(std::make_unique<State>(grammar_->impl())) {}
+Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar, int64_t max_work)
+    : grammar_(std::move(grammar)), max_work_(max_work) {}
 Matcher::~Matcher() = default;
 
-bool Matcher::FillMask(std::span<uint32_t> mask) {
-  if (finished()) return false;
-  MaskTensor tensor(mask);
+template <typename Call>
+bool Matcher::WithState(Call call) {
+  if (too_slow_) return false;
   try {
-    if (!state_->matcher.FillNextTokenBitmask(tensor.get())) {
-      std::fill(mask.begin(), mask.end(), ~uint32_t{0});
-    }
+    if (state_ == nullptr) state_ = std::make_unique<State>(grammar_->impl(), max_work_);
+    return call(state_.get());
+  } catch (const xgrammar::TooMuchWorkError&) {
+    state_.reset();  // it was left in the middle of its work
+    too_slow_ = true;
+    return false;
   } catch (const std::exception&) {
     return false;
   }
+}
+
+bool Matcher::FillMask(std::span<uint32_t> mask) {
+  if (finished()) return false;
+  const bool filled = WithState([&](State* state) {
+    MaskTensor tensor(mask);
+    if (!state->matcher.FillNextTokenBitmask(tensor.get())) {
+      std::fill(mask.begin(), mask.end(), ~uint32_t{0});
+    }
+    return true;
+  });
+  if (!filled) return false;
   if (state_->space.reached()) {
     const CompiledGrammarImpl& impl = grammar_->impl();
     const std::vector<uint32_t>& blank = impl.tokens->blank;
@@ -127,17 +145,17 @@ bool Matcher::FillMask(std::span<uint32_t> mask) {
 }
 
 bool Matcher::Accept(TokenId token) {
-  try {
-    if (!state_->matcher.AcceptToken(token)) return false;
+  return WithState([&](State* state) {
+    if (!state->matcher.AcceptToken(token)) return false;
     const CompiledGrammarImpl& impl = grammar_->impl();
-    if (impl.space != SpaceRule::kFree) state_->space.Accept(impl.tokens->TextOf(token));
+    if (impl.space != SpaceRule::kFree) state->space.Accept(impl.tokens->TextOf(token));
     return true;
-  } catch (const std::exception&) {
-    return false;
-  }
+  });
 }
 
-bool Matcher::finished() const { return state_->matcher.IsTerminated(); }
-bool Matcher::complete() const { return state_->matcher.IsCompleted(); }
+bool Matcher::finished() const { return state_ != nullptr && state_->matcher.IsTerminated(); }
+bool Matcher::complete() {
+  return WithState([](State* state) { return state->matcher.IsCompleted(); });
+}
 
 }  // namespace portico::grammar

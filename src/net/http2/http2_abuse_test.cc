@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "base/sanitized_for_test.h"
 #include "net/http2/http2_session.h"
 #include "net/http2/http2_test_client.h"
 #include "net/loop/test_server.h"
@@ -370,7 +371,7 @@ TEST(Http2Abuse, EndsTheStreamsOfAnOldConnectionAfterTheGrace) {
 TEST(Http2Abuse, SurvivesRandomFrames) {
   TestServer server;
   std::mt19937 random(20261121);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < RandomRounds(1000); ++i) {
     std::string bytes = Opening();
     for (int n = static_cast<int>(random() % 10); n >= 0; --n) {
       std::string payload;

@@ -302,6 +302,7 @@ void Http2Exchange::Complete() {
   DropRest();
   Report(status_);
   events_.OnEnd(body_bytes_);
+  stream_->LingerAfterAnswer();
   std::exchange(stream_, nullptr)->LetGo();
 }
 

@@ -22,6 +22,7 @@ constexpr size_t kHeadsRead = 4;
 constexpr size_t kFieldOverhead = 32;
 constexpr size_t kMaxHeaders = 256;
 constexpr size_t kUsualHeaders = 12;
+constexpr Duration kLinger = std::chrono::seconds(1);
 constexpr size_t kResetsRemembered = 1024;
 constexpr uint8_t kTooManyPings[] = {'t', 'o', 'o', '_', 'm', 'a', 'n',
                                      'y', '_', 'p', 'i', 'n', 'g', 's'};
@@ -249,6 +250,10 @@ int Http2Session::OnData(Http2Stream& stream, std::string_view bytes) {
     stream.user_->OnBody(bytes);
   } else {
     stream.Consume(bytes.size());
+    stream.dropped_ += bytes.size();
+    if (stream.linger_until_ != TimePoint{} && stream.dropped_ > Connection::kDroppedInput) {
+      stream.Reset(Http2Error::kNone);
+    }
   }
   return 0;
 }
@@ -262,6 +267,10 @@ void Http2Session::OnFrameSent(const nghttp2_frame& frame) {
   Http2Stream* stream = Find(frame.hd.stream_id);
   if (stream == nullptr || stream->request_ended_ || stream->reset_) return;
   // The answer is complete, so the rest of the request is not wanted (RFC 9113, 8.1).
+  if (stream->lingers_) {
+    stream->linger_until_ = now_ + kLinger;
+    return;
+  }
   stream->Reset(Http2Error::kNone);
 }
 

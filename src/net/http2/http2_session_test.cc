@@ -320,6 +320,28 @@ TEST(Http2, RefusesHeadsAndBodiesOverTheirLimits) {
   EXPECT_EQ(client.Ask("POST", "/", {}, std::string(10000, 'x')).status, 200);
 }
 
+// curl takes a reset in the middle of its body for a failure: it showed "Error in the HTTP/2 framing layer" in place of a 401.
+TEST(Http2, AShortBodyThatComesBehindItsRefusalIsDroppedWithoutAReset) {
+  ServerOptions options;
+  options.check_head = [](const HttpRequest&) {
+    HeadVerdict verdict;
+    verdict.refusal.emplace().status = 401;
+    verdict.refusal->body = "no";
+    return verdict;
+  };
+  TestServer server(EchoHandler, options);
+  Http2TestClient client(server.port());
+  const int id = client.Send("POST", "/", {}, "begin", /*end=*/false);
+  EXPECT_TRUE(client.ReadUntil([&] { return client.answer(id).body == "no"; }));
+  client.Body(id, std::string(60'000, 'x'), true);
+  const Http2Answer& answer = client.Wait(id);
+  EXPECT_EQ(answer.status, 401);
+  EXPECT_EQ(answer.error, 0u);
+  // One that does not end is reset all the same.
+  const int endless = client.Send("POST", "/", {}, "begin", /*end=*/false);
+  EXPECT_EQ(client.Wait(endless).status, 401);
+}
+
 TEST(Http2, TellsAClientThatWaitsForItToSendItsBody) {
   TestServer server;
   Http2TestClient client(server.port());

@@ -55,6 +55,10 @@ void Http2Session::TickStreams() {
   for (size_t i = 0; i < streams_.size(); ++i) {
     Http2Stream& stream = *streams_[i];
     if (!stream.head_done_ || stream.reset_) continue;
+    if (stream.linger_until_ != TimePoint{} && now_ >= stream.linger_until_) {
+      stream.Reset(Http2Error::kNone);
+      continue;
+    }
     if (!stream.request_ended_ && stream.times_body_ && options.body_timeout != kNever &&
         now_ - stream.body_since_ >= options.body_timeout) {
       stream.body_since_ = now_;

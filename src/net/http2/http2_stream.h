@@ -66,6 +66,9 @@ class Http2Stream {
   HttpRequest request;
 
   void SetUser(Http2User* user) { user_ = user; }
+  // Once the answer is complete, what still comes of the request is dropped, up to Connection::kDroppedInput and for a second,
+  // before the stream is reset: some clients take a reset in the middle of their body for a failure, whatever was answered.
+  void LingerAfterAnswer() { lingers_ = true; }
   // The user has no more to say and keeps nothing; what it has written is still sent.
   void LetGo() {
     TakeUser();
@@ -133,9 +136,12 @@ class Http2Stream {
   size_t unconsumed_ = 0;
   size_t spared_ = 0;  // of it, what counts against the stream's window only
   size_t held_ = 0;
-  size_t body_moved_ = 0;       // in this period
-  TimePoint body_since_{};      // the period's beginning
-  TimePoint stuck_since_{};     // when output last moved, while some waits
+  size_t body_moved_ = 0;     // in this period
+  size_t dropped_ = 0;        // of what nobody wants
+  TimePoint linger_until_{};  // the rest is dropped until then
+  TimePoint body_since_{};    // the period's beginning
+  TimePoint stuck_since_{};   // when output last moved, while some waits
+  bool lingers_ = false;
   bool head_done_ = false;      // of the request
   bool request_ended_ = false;  // no more of it comes
   bool times_body_ = true;      // its body must not come too slowly

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log_limit.h"
 #include "base/status.h"
 #include "net/grpc/grpc_options.h"
 #include "net/http/exchange.h"
@@ -28,6 +30,7 @@ struct ServerLoad {
   std::atomic<int> connections{0};
   std::atomic<uint64_t> connections_refused{0};  // over max_connections
   std::atomic<uint64_t> readers_cut{0};          // over max_unsent_bytes, or stalled
+  LogLimit failed_handshakes{1, std::chrono::seconds(10)};
 };
 
 struct ServerOptions {

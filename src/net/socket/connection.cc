@@ -2,8 +2,12 @@
 
 #include <poll.h>
 
+#include <string>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/log_limit.h"
 #include "net/loop/server_shard.h"
 
 namespace portico::net {
@@ -194,9 +198,18 @@ void Connection::ReadSome() {
     case IoResult::kEnd:
       return OnInputEnd();
     case IoResult::kFailed:
+      LogFailedHandshake();
       return Abort();
     case IoResult::kDone:
       return;
+  }
+}
+
+void Connection::LogFailedHandshake() const {
+  const std::string why = transport_->HandshakeFailure();
+  if (why.empty()) return;
+  if (const auto others = shard_.load.failed_handshakes.Take(Clock::now())) {
+    LogWarning("TLS: the handshake with {} failed: {}{}", peer_, why, AndOthers(*others));
   }
 }
 

@@ -99,6 +99,8 @@ class Connection {
   void OnReadable();
   void OnWritable();
   void ReadSome();
+  // Of TLS, where it has failed: clients that the server does not suit are in no other log.
+  void LogFailedHandshake() const;
   void OnInputEnd();
   void Flush();
   void OnFlushed();

@@ -37,6 +37,8 @@ class Transport {
   virtual void EndOutput() = 0;
   // After kFailed: why, where more is known than that the connection is lost.
   virtual std::string Failure() const { return {}; }
+  // The same of a TLS handshake that the two sides could not agree on, and of nothing else.
+  virtual std::string HandshakeFailure() const { return {}; }
   // The subject of the certificate that the peer has shown, as RFC 2253 writes names; empty where
   // there is none. The same at every call after the first bytes have been read.
   virtual std::string PeerSubject() const { return {}; }

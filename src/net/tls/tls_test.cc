@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
 #include <string>
 
 #include "net/http2/http2_test_client.h"
@@ -118,6 +119,36 @@ TEST(Tls, SurvivesClientsThatDoNotSpeakIt) {
     client.Send(kGet);
     return client.ReadAnswer().starts_with("HTTP/1.1 200");
   });
+}
+
+// Failed handshakes were in no log.
+TEST(Tls, HandshakesThatFailLeaveALineWithTheReasonAndManyOfThemNoMore) {
+  TestCertificate certificate;
+  TestServer server(EchoHandler, certificate.Options());
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    TestClient plain(server.port());
+    plain.Send(kGet);
+    plain.ReadToEnd();
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("warning TLS: the handshake with 127.0.0.1:"));
+  EXPECT_THAT(log, EndsWith(" failed: the client speaks plain HTTP\n"));
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+TEST(Tls, ClientsThatLeaveBeforeTheHandshakeIsDoneLeaveNoLine) {
+  TestCertificate certificate;
+  TestServer server(EchoHandler, certificate.Options());
+  testing::internal::CaptureStderr();
+  {
+    TestClient prober(server.port());
+    TestClient halfway(server.port());
+    halfway.Send("\x16\x03\x01\x02\x00\x01");
+    TestServer::WaitFor([&] { return server.open() == 2; });
+  }
+  TestServer::WaitFor([&] { return server.open() == 0; });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Tls, SaysWhichFileCannotBeUsed) {

@@ -8,6 +8,11 @@
 #include <utility>
 
 namespace portico::net {
+namespace {
+
+constexpr char kPeerLost[] = "connection lost";
+
+}  // namespace
 
 // The cause; OpenSSL puts what followed from it behind.
 std::string FirstTlsError() {
@@ -54,6 +59,12 @@ void TlsTransport::EndOutput() {
   shutdown(SSL_get_fd(ssl_), SHUT_WR);
 }
 
+std::string TlsTransport::HandshakeFailure() const {
+  // SSL_is_init_finished() is false after every failure.
+  if (failure_ == kPeerLost || SSL_get_state(ssl_) == TLS_ST_OK) return {};
+  return failure_ == "http request" ? "the client speaks plain HTTP" : failure_;
+}
+
 std::string TlsTransport::PeerSubject() const {
   X509* certificate = SSL_get0_peer_certificate(ssl_);
   if (certificate == nullptr) return {};
@@ -78,7 +89,7 @@ IoResult TlsTransport::Stopped(int result, int opposite) {
   if (verdict != X509_V_OK) {
     return Fail(std::string("the peer's certificate: ") + X509_verify_cert_error_string(verdict));
   }
-  return Fail(error == SSL_ERROR_SSL ? FirstTlsError() : "connection lost");
+  return Fail(error == SSL_ERROR_SSL ? FirstTlsError() : kPeerLost);
 }
 
 IoResult TlsTransport::Fail(std::string why) {

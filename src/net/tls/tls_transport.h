@@ -23,6 +23,7 @@ class TlsTransport : public Transport {
   IoResult Write(const iovec* parts, int count) override;
   void EndOutput() override;
   std::string Failure() const override { return failure_; }
+  std::string HandshakeFailure() const override;
   std::string PeerSubject() const override;
 
  protected:

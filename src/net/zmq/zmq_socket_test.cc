@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
 #include "net/zmq/zmq_library.h"
 
@@ -16,8 +17,9 @@ namespace {
 
 TEST(ZmqSocketTest, AFrameThatIsOwnedIsKeptUntilItIsSentAndLetGoOfThen) {
   if (LoadZmq() == nullptr) GTEST_SKIP() << "libzmq is not installed";
-  const std::string address =
-      "ipc://" + testing::TempDir() + "owned-" + std::to_string(getpid()) + ".sock";
+  const std::string path = testing::TempDir() + "owned-" + std::to_string(getpid()) + ".sock";
+  const absl::Cleanup remove = [&path] { unlink(path.c_str()); };  // libzmq leaves it
+  const std::string address = "ipc://" + path;
   const std::string sent(size_t{3} << 20, 'x');
   std::weak_ptr<void> held;
   const ZmqContext context;

@@ -184,10 +184,9 @@ class Reader {
         if (value.is_int()) event->chunk = value.as_int();
       } else if (name == "monotonic_ns") {
         continue;
-      } else if (value.is_int() && event->number < 0) {
-        event->number = value.as_int();
-      } else if (value.is_bool() && event->number < 0) {
-        event->number = value.as_bool() ? 1 : 0;
+      } else if ((value.is_int() || value.is_bool()) && event->number < 0) {
+        event->number = value.is_int() ? value.as_int() : value.as_bool() ? 1 : 0;
+        event->what = profile_.words.Of(name);
       }
     }
   }

@@ -34,9 +34,10 @@ struct ProfileEvent {
   uint32_t name = 0;
   uint32_t peer = 0;  // from_stage, to_stage, entry_stage or next
   uint32_t modality = 0;
+  uint32_t what = 0;    // the name of `number`: tokens, body_bytes, status …
   int32_t process = 0;  // its place in Profile::processes
   int64_t chunk = -1;   // chunk_id
-  int64_t number = -1;  // the other number: tokens, bytes, success …
+  int64_t number = -1;  // the other number, or a flag as 0 or 1
 };
 
 // What a thread did for many requests.

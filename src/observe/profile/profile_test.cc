@@ -88,10 +88,11 @@ class ProfileTest : public ::testing::Test {
   static std::vector<std::string> Shown(const Profile& profile) {
     std::vector<std::string> rows;
     for (const ProfileEvent& event : profile.events) {
-      rows.push_back(fmt::format(
-          "{} {} {} {} {} {} {} {} {}", event.nanoseconds, profile.words.At(event.request),
-          profile.words.At(event.stage), profile.words.At(event.name), profile.words.At(event.peer),
-          profile.words.At(event.modality), event.process, event.chunk, event.number));
+      rows.push_back(fmt::format("{} {} {} {} {} {} {} {} {} {}", event.nanoseconds,
+                                 profile.words.At(event.request), profile.words.At(event.stage),
+                                 profile.words.At(event.name), profile.words.At(event.peer),
+                                 profile.words.At(event.modality), event.process, event.chunk,
+                                 profile.words.At(event.what), event.number));
     }
     for (const ProfileStep& step : profile.steps) {
       rows.push_back(fmt::format("{} {} {} {} {} {}", step.nanoseconds, step.took, step.batch,
@@ -265,6 +266,23 @@ TEST_F(ProfileTest, ALineThatACrashHasCutIsCounted) {
   EXPECT_EQ(profile.events.size(), 1u);
   EXPECT_EQ(profile.malformed, 1u);
   EXPECT_THAT(TextReport(profile, BreakDown(profile), 1), HasSubstr("1 lines could not be read"));
+}
+
+// The last column had no heading, and its numbers no units.
+TEST_F(ProfileTest, ATimelineSaysWhatItsNumbersAre) {
+  const std::string file = "events_frontend_1.jsonl";
+  Event(file, 0, "r", "frontend", "socket_received", "\"body_bytes\": 60");
+  Event(file, 1, "r", "frontend", "tokenize_end", "\"tokens\": 16");
+  Event(file, 2, "r", "frontend", "write_start", "\"status\": 200");
+  Event(file, 3, "r", "frontend", "terminal_response",
+        "\"from_stage\": \"engine\", \"success\": true");
+  const Profile profile = Read();
+  const std::string report = TextReport(profile, BreakDown(profile), 1);
+  EXPECT_THAT(report, HasSubstr("| event             | detail\n"));
+  EXPECT_THAT(report, HasSubstr("| socket_received   | 60 body bytes\n"));
+  EXPECT_THAT(report, HasSubstr("| tokenize_end      | 16 tokens\n"));
+  EXPECT_THAT(report, HasSubstr("| write_start       | status 200\n"));
+  EXPECT_THAT(report, HasSubstr("| terminal_response | engine success true\n"));
 }
 
 TEST_F(ProfileTest, AFolderWithoutEventsIsRefused) {

@@ -102,6 +102,7 @@ class RecordedEvents {
         event.chunk = value;
       } else if (event.number < 0) {
         event.number = value;
+        event.what = profile_.words.Of(name);
       }
     }
     return event;

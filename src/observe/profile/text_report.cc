@@ -73,19 +73,33 @@ void AppendProcesses(const Profile& profile, std::string* out) {
   AppendTable(table, out);
 }
 
+// "2865 body bytes", "16 prompt tokens", "status 200", "success true".
+std::string NumberOf(const Profile& profile, const ProfileEvent& event) {
+  std::string what = Plain(profile.words.At(event.what));
+  std::replace(what.begin(), what.end(), '_', ' ');
+  if (what.ends_with("bytes") || what.ends_with("tokens")) {
+    if (event.number == 1) what.pop_back();
+    return fmt::format("{} {}", event.number, what);
+  }
+  if (what == "success" || what == "terminal") {
+    return fmt::format("{} {}", what, event.number != 0);
+  }
+  return fmt::format("{}{}{}", what, what.empty() ? "" : " ", event.number);
+}
+
 std::string DetailOf(const Profile& profile, const ProfileEvent& event) {
   std::string detail;
   if (event.peer != 0) detail += Plain(profile.words.At(event.peer)) + " ";
   if (event.modality != 0) detail += Plain(profile.words.At(event.modality)) + " ";
   if (event.chunk >= 0) detail += fmt::format("chunk {} ", event.chunk);
-  if (event.number >= 0) detail += fmt::format("{} ", event.number);
+  if (event.number >= 0) detail += NumberOf(profile, event) + " ";
   if (!detail.empty()) detail.pop_back();
   return detail;
 }
 
 // Chunks after the first ones are counted, not shown.
 void AppendTimeline(const Profile& profile, const Timeline& timeline, std::string* out) {
-  Table table{{"ms", "stage", "event", ""}};
+  Table table{{"ms", "stage", "event", "detail"}};
   size_t left_out = 0;
   for (const uint32_t place : timeline.events) {
     const ProfileEvent& event = profile.events[place];
@@ -169,7 +183,11 @@ std::string TextReport(const Profile& profile, const Breakdown& breakdown, size_
     stages.push_back({Plain(row.stage), row.interval});
     AddDurations(row.durations, &stages.back());
   }
-  out += "\n## Stage breakdown\n";
+  out +=
+      "\n## Stage breakdown\n"
+      "(Intervals overlap, and some lie within others: they do not add up. docs/profiling.md "
+      "describes "
+      "their events.)\n";
   AppendTable(stages, &out);
   Table hops{{"src", "dst", "kind", "count", "total_ms", "avg_ms", "p50_ms", "p95_ms", "max_ms"}};
   for (const HopRow& row : breakdown.hop_rows) {

@@ -22,6 +22,46 @@ Start StartOf(std::string_view json) {
 
 }  // namespace
 
+void HeldCall::Add(Piece::Kind kind, std::string_view text) {
+  if (pieces_.empty() || pieces_.back().kind != kind) {
+    pieces_.push_back({.kind = kind, .text = std::string(text)});
+  } else {
+    pieces_.back().text.append(text);
+  }
+}
+
+void HeldCall::BeginCall(std::string_view name, std::string_view id) {
+  pieces_.push_back({.kind = Piece::kBegin, .text = std::string(name), .id = std::string(id)});
+}
+
+void HeldCall::EndCall(bool complete) {
+  pieces_.push_back({.kind = complete ? Piece::kEnd : Piece::kCutEnd, .text = {}});
+}
+
+void HeldCall::PassOn(Sink* sink) {
+  for (const Piece& piece : pieces_) {
+    switch (piece.kind) {
+      case Piece::kContent:
+        sink->Content(piece.text);
+        break;
+      case Piece::kReasoning:
+        sink->Reasoning(piece.text);
+        break;
+      case Piece::kBegin:
+        sink->BeginCall(piece.text, piece.id);
+        break;
+      case Piece::kArguments:
+        sink->Arguments(piece.text);
+        break;
+      case Piece::kEnd:
+      case Piece::kCutEnd:
+        sink->EndCall(piece.kind == Piece::kEnd);
+        break;
+    }
+  }
+  pieces_.clear();
+}
+
 void CallWriter::Begin(std::string_view lead) {
   state_ = State::kPending;
   raw_ = lead;
@@ -30,10 +70,11 @@ void CallWriter::Begin(std::string_view lead) {
   held_.clear();
   any_arguments_ = false;
   begun_ = false;
+  doubtful_ = false;
 }
 
-bool CallWriter::Raw(std::string_view bytes) {
-  if (bytes.empty()) return true;
+// Bytes of a candidate, of text, or of a call that waits.
+bool CallWriter::Keep(std::string_view bytes) {
   if (state_ == State::kText) {
     sink_->Content(bytes);
   } else if (state_ == State::kPending) {
@@ -42,6 +83,9 @@ bool CallWriter::Raw(std::string_view bytes) {
       Reject();
       return false;
     }
+  } else if (waits_) {
+    raw_.append(bytes);
+    if (raw_.size() > kMaxHeldBytes) Settle(true);
   }
   return true;
 }
@@ -63,7 +107,7 @@ bool CallWriter::Arguments(std::string_view json) {
   if (state_ == State::kCommitted) {
     if (!any_arguments_ && json == "null") json = "{}";
     any_arguments_ = true;
-    sink_->Arguments(json);
+    sink()->Arguments(json);
     return true;
   }
   held_.append(json);
@@ -80,20 +124,36 @@ bool CallWriter::Arguments(std::string_view json) {
 }
 
 void CallWriter::Stray(std::string_view text) {
-  if (state_ == State::kCommitted && !text.empty()) sink_->Content(text);
+  if (state_ == State::kCommitted && !text.empty()) sink()->Content(text);
 }
 
 void CallWriter::Commit() {
   if (state_ != State::kPending) return;
   state_ = State::kCommitted;
-  raw_.clear();
+  waits_ = !tools_.names_known();
+  if (!waits_) raw_.clear();
   ++calls_;
-  sink_->BeginCall(name_, id_);
+  sink()->BeginCall(name_, id_);
   if (!held_.empty()) {
     any_arguments_ = true;
-    sink_->Arguments(held_);
+    sink()->Arguments(held_);
     held_.clear();
   }
+}
+
+// A call that waited is one, or is text.
+void CallWriter::Settle(bool is_call) {
+  waits_ = false;
+  if (is_call) {
+    later_.PassOn(sink_);
+  } else {
+    later_.Clear();
+    --calls_;
+    ++rejected_;
+    state_ = State::kText;
+    sink_->Content(raw_);
+  }
+  raw_.clear();
 }
 
 void CallWriter::Reject() {
@@ -118,8 +178,9 @@ void CallWriter::End(bool complete) {
     }
   }
   if (state_ == State::kCommitted) {
-    if (!any_arguments_ && complete) sink_->Arguments("{}");
-    sink_->EndCall(complete);
+    if (!any_arguments_ && complete) sink()->Arguments("{}");
+    sink()->EndCall(complete);
+    if (waits_) Settle(complete && !doubtful_);
   }
   ended_as_text_ = state_ == State::kText;
   state_ = State::kIdle;

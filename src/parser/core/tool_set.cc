@@ -101,6 +101,7 @@ void Collect(const Json& root, const Json& schema, int depth, int* left, ValueTy
 ToolSet::ToolSet(const Json& tools, bool forward_unknown) : any_(forward_unknown) {
   if (!tools.is_array()) {
     any_ = true;
+    names_known_ = forward_unknown;
     return;
   }
   int left = kMaxSchemas;

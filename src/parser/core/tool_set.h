@@ -35,14 +35,17 @@ struct ValueTypes {
 // Immutable once built; shared by the choices of a request.
 class ToolSet {
  public:
-  // Nobody says which tools there are: every name is one.
+  // Every name is a tool's.
   ToolSet() = default;
   // `tools`: OpenAI's list, entries `{"type", "function": {"name", "parameters"}}` or the inner object alone; what has
-  // no name is left out. `forward_unknown`: calls of other names are calls too.
+  // no name is left out. `forward_unknown`: calls of other names are calls too. No list: every name is a tool's, but
+  // without `forward_unknown` none is known.
   ToolSet(const Json& tools, bool forward_unknown);
 
   // Whether a call of this name is a call.
   bool Takes(std::string_view name) const { return any_ || tools_.contains(name); }
+  // False: a name tells nothing, so that only a finished call is one.
+  bool names_known() const { return names_known_; }
   // The name in the model's text is one with a namespace before it ("functions.f") or doubled ("f.f"): the tool's own
   // name, or `name`.
   std::string_view Resolve(std::string_view name) const;
@@ -55,6 +58,7 @@ class ToolSet {
 
  private:
   bool any_ = true;
+  bool names_known_ = true;
   std::map<std::string, ValueTypes, std::less<>> tools_;
 };
 

@@ -316,6 +316,7 @@ void DeclaredCalls::EndBuffered(bool complete) {
   }
   if (!call_.pending() || !call_.has_name()) return call_.Reject();
   // It is a call, whatever its arguments are.
+  call_.Doubt();
   LiteralRelay relay;
   std::string out;
   for (size_t at = 0; at < json.size();) {
@@ -356,7 +357,7 @@ void DeclaredCalls::End(bool complete, std::string_view closer) {
   }
   if (call_.pending() && !call_.has_name()) call_.Reject();
   if (call_.idle()) return;
-  if (call_.is_text() && !region_->each) call_.Raw(closer);
+  if (!region_->each) call_.Raw(closer);
   call_.End(complete);
 }
 

@@ -263,7 +263,7 @@ void HarmonyParser::BeginBody() {
   const bool is_call = kind_ == Kind::kCall;
   if (!stray.empty() && !verbatim_ && (!is_call || call_.committed())) {
     ++repaired_;
-    kind_ == Kind::kReasoning ? sink_->Reasoning(stray) : sink_->Content(stray);
+    kind_ == Kind::kReasoning ? sink_->Reasoning(stray) : call_.sink()->Content(stray);
   }
   raw_.clear();
   header_.clear();
@@ -283,8 +283,8 @@ void HarmonyParser::CallBody(std::string_view text) {
   while (!text.empty() && call_.committed() && object_.state() == CallObject::State::kOpen) {
     text.remove_prefix(object_.Push(text));
   }
-  if (call_.is_text()) call_.Raw(text);
   if (call_.committed()) object_.Stray(text);
+  call_.Raw(text);
 }
 
 void HarmonyParser::EndMessage(bool complete) {

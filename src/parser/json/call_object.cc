@@ -99,10 +99,7 @@ size_t CallObject::Push(std::string_view text) {
     if (state_ == State::kDone && not_used_) break;  // the byte behind a value that is done
     call_.Raw(text.substr(i, 1));
     ++i;
-    if (!stray_.empty() && call_.committed()) {
-      call_.sink()->Content(stray_);
-      stray_.clear();
-    }
+    if (!stray_.empty() && call_.committed()) call_.Stray(std::exchange(stray_, {}));
     if (broken() && !was_broken) break;  // the caller looks for what ends a broken value
   }
   return i;
@@ -124,6 +121,7 @@ CallObject::Reach CallObject::PushUntil(const MarkerSet& stops, std::string_view
 }
 
 void CallObject::Close() {
+  if (at_ == At::kArguments || at_ == At::kTextArguments) call_.Doubt();
   if (at_ == At::kTextArguments && !escape_.empty()) EndEscape({});
   out_.clear();
   if (at_ == At::kArguments) relay_.Close(&out_);
@@ -159,6 +157,7 @@ bool CallObject::Relay(std::string_view text, size_t* used) {
   *used = relay_.Push(text, &out_);
   if (!call_.Arguments(out_)) return false;
   if (relay_.done()) {
+    if (relay_.guessed()) call_.Doubt();
     arguments_done_ = true;
     at_ = At::kNext;
     if (alone_) state_ = State::kDone;
@@ -363,6 +362,7 @@ void CallObject::CloseDecoded() {
 
 bool CallObject::EndDecoded() {
   CloseDecoded();
+  if (relay_.guessed()) call_.Doubt();
   const bool good = call_.Arguments(out_) || plain_ || relay_.empty();
   arguments_done_ = good;
   at_ = At::kNext;

@@ -301,7 +301,7 @@ void LiteralRelay::PushWord(std::string* out) {
     expect_ = Expect::kColon;
     return;
   }
-  AppendWord(word, options_.python, out);
+  if (!AppendWord(word, options_.python, out)) guessed_ = true;
   AfterValue();
 }
 

@@ -46,6 +46,8 @@ class LiteralRelay {
   bool empty() const { return !started_; }
   // It is no JSON and no Python; the rest is read as text.
   bool broken() const { return broken_; }
+  // A word that neither language has became a string.
+  bool guessed() const { return guessed_; }
   // Within quotes.
   bool in_string() const { return quote_ != 0; }
   // Within quotes, behind a quote that did not end them.
@@ -78,6 +80,7 @@ class LiteralRelay {
   bool started_ = false;
   bool done_ = false;
   bool broken_ = false;
+  bool guessed_ = false;
   bool comma_ = false;  // one was read, and not yet written
   bool string_is_key_ = false;
   char quote_ = 0;

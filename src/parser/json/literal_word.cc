@@ -45,7 +45,7 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
 
 }  // namespace
 
-void AppendWord(std::string_view word, bool python, std::string* out) {
+bool AppendWord(std::string_view word, bool python, std::string* out) {
   const auto* const known =
       std::find_if(std::begin(kWords), std::end(kWords),
                    [&word](const auto& spelled) { return spelled.first == word; });
@@ -63,7 +63,9 @@ void AppendWord(std::string_view word, bool python, std::string* out) {
     out->append(word.substr(std::min(word.find_first_not_of('0'), word.size() - 1)));
   } else {
     AppendJsonString(word, out);
+    return false;
   }
+  return true;
 }
 
 bool AppendWordPart(std::string_view word, std::string* out) {

@@ -300,16 +300,13 @@ ToolParser::Next BraceCalls::StepNext() {
     return Next::kGoOn;
   }
   // Text that is no part of a value.
-  if (call_.committed()) {
-    call_.sink()->Content(text.substr(0, 1));
-    Skip(1);
-  } else {
-    Take(1);
-  }
+  call_.Stray(text.substr(0, 1));
+  Take(1);
   return Next::kGoOn;
 }
 
 void BraceCalls::CloseAll() {
+  call_.Doubt();
   while (!open_.empty()) {
     Write(open_.back() == '{' ? "}" : "]");
     open_.pop_back();

@@ -51,7 +51,7 @@ void AddJsonForms(FormRegistry* r) {
   CallForm hermes = Tagged("<tool_call>\n", "\n</tool_call>", "arguments");
   hermes.separator = "\n";
   hermes.begins = "<tool_call>";
-  r->Add({"hermes", "trinity", "granite4", "ernie45"}, hermes);
+  r->Add({"hermes", "qwen", "trinity", "granite4", "ernie45"}, hermes);
   r->Add({"longcat"}, Tagged("<longcat_tool_call>", "</longcat_tool_call>", "arguments"));
   CallForm llama = Tagged("", "", "parameters");
   llama.separator = "; ";

@@ -94,10 +94,12 @@ struct Registry {
 };
 
 void AddJsonFamilies(Registry* r) {
-  const JsonFamily hermes = {.starts = {"<tool_call>"}, .ends = {"</tool_call>"}, .fence = true};
-  r->Json({"hermes", "qwen", "qwen25", "qwen3_json"}, hermes);
+  JsonFamily hermes = {.starts = {"<tool_call>"}, .ends = {"</tool_call>"}, .fence = true};
+  r->Json({"hermes", "qwen3_json"}, hermes);
   r->Json({"trinity"}, hermes).inside_reasoning = true;
   r->Json({"granite4"}, hermes);
+  hermes.needs_end = true;  // as SGLang's qwen25 and smg's qwen, unlike SGLang's and vLLM's hermes
+  r->Json({"qwen", "qwen25"}, hermes);
   r->Json({"longcat"}, {.starts = {"<longcat_tool_call>"}, .ends = {"</longcat_tool_call>"}});
   r->Json({"ernie45"}, {.starts = {"<tool_call>"},
                         .ends = {"</tool_call>"},
@@ -243,14 +245,17 @@ void AddTaggedFamilies(Registry* r) {
   r->Tagged({"gigachat35"}, dsml("｜GCML｜", "tool_calls", ""));
   r->Tagged({"minimax-m2", "minimax_m2"}, {.starts = {"<minimax:tool_call>"},
                                            .ends = {"</minimax:tool_call>"},
+                                           .bare_calls = true,
                                            .trim_newline = true,
                                            .entities = true});
   r->Tagged({"dots"}, {.starts = {"<dots_function_call>"},
                        .ends = {"</dots_function_call>"},
+                       .bare_calls = true,
                        .trim = true,
                        .json_body = true});
   r->Tagged({"step3"}, {.starts = {"<｜tool_calls_begin｜>", "<｜tool_call_begin｜>"},
                         .ends = {"<｜tool_calls_end｜>"},
+                        .bare_calls = true,
                         .noise = {"<｜tool_call_begin｜>", "function<｜tool_sep｜>", "function",
                                   "<｜tool_sep｜>", "<｜tool_call_end｜>"},
                         .call = "<steptml:invoke",
@@ -265,6 +270,7 @@ void AddTaggedFamilies(Registry* r) {
                            .cdata = true});
   r->Tagged({"kimi_k3"}, {.starts = {"<|open|>tools<|sep|>"},
                           .ends = {"<|close|>tools<|sep|>"},
+                          .bare_calls = true,
                           .call = "<|open|>call",
                           .call_end = "<|close|>call<|sep|>",
                           .parameter = "<|open|>argument",

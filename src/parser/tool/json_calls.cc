@@ -279,6 +279,7 @@ ToolParser::Next JsonCalls::StepAfter() {
     BeginObject();
     return Next::kGoOn;
   }
+  if (family_->family.needs_end) call_.Doubt();
   return ToText(true);
 }
 
@@ -305,6 +306,7 @@ void JsonCalls::AtEnd() {
   const At at = std::exchange(at_, At::kText);
   if (call_.idle()) return;
   const bool complete = at == At::kAfter;
+  if (complete && family_->family.needs_end) call_.Doubt();
   if (at == At::kObject) object_.Cut();
   if (call_.pending() && !call_.has_name() && called() &&
       (at == At::kListNext || at == At::kAfter)) {

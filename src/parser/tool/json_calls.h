@@ -13,6 +13,7 @@ namespace portico::parser {
 struct JsonFamily {
   std::vector<std::string> starts = {};   // a call or a list follows
   std::vector<std::string> ends = {};     // behind it; may be missing
+  bool needs_end = false;                 // where no name is known, it may not
   std::vector<std::string> dropped = {};  // framing of the answer
   bool bare = false;         // objects and lists in plain text are calls too, where they are
   bool bare_first = false;   // only where no text is before them

@@ -28,10 +28,12 @@ std::string NameOf(std::string_view tag) {
 }  // namespace
 
 NestedCalls::Compiled::Compiled(NestedFamily from)
-    : family(std::move(from)), text({family.mark + "<tool_call>"}), mark({family.mark}) {}
+    : family(std::move(from)),
+      text({family.mark + "<tool_call>", family.mark + "<invoke"}),
+      mark({family.mark}) {}
 
 NestedCalls::NestedCalls(std::shared_ptr<const Compiled> family, const ToolSet& tools, Sink* sink)
-    : ToolParser(family->text, 1, tools, sink), family_(std::move(family)) {}
+    : ToolParser(family->text, 2, tools, sink), family_(std::move(family)) {}
 
 ToolParser::Next NestedCalls::Step() {
   switch (at_) {
@@ -50,8 +52,18 @@ ToolParser::Next NestedCalls::StepText() {
   Next next;
   size_t start = 0;
   if (!FindStart(&next, &start)) return next;
+  if (start == 1) {  // a call without a section, if it has a name
+    std::string tag;
+    size_t bytes = 0;
+    bool wait = false;
+    if (!ReadTag(&tag, &bytes, &wait) && wait) return Next::kWait;
+    if (bytes == 0 || NameOf(tag).empty()) {
+      PassText(std::max(bytes, family_->family.mark.size()));
+      return Next::kGoOn;
+    }
+  }
   BeginCalls();
-  Take(family_->text.text(0).size());
+  if (start == 0) Take(family_->text.text(0).size());
   at_ = At::kSection;
   return Next::kGoOn;
 }

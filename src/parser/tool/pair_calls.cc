@@ -227,12 +227,8 @@ ToolParser::Next PairCalls::StepBody() {
     return Next::kGoOn;
   }
   stray_ = true;
-  if (call_.committed()) {
-    call_.sink()->Content(rest().substr(0, bytes));
-    Skip(bytes);
-  } else {
-    Take(bytes);
-  }
+  call_.Stray(rest().substr(0, bytes));
+  Take(bytes);
   return Next::kGoOn;
 }
 

@@ -206,12 +206,8 @@ ToolParser::Next TaggedCalls::StepBody() {
   MarkerSet::Match ahead = family_->body.Find(rest(), final());
   size_t bytes = ahead.kind == Kind::kAbsent ? rest().size() : ahead.begin;
   stray_ = true;
-  if (call_.committed()) {
-    call_.sink()->Content(rest().substr(0, bytes));
-    Skip(bytes);
-  } else {
-    Take(bytes);
-  }
+  call_.Stray(rest().substr(0, bytes));
+  Take(bytes);
   return Next::kGoOn;
 }
 
@@ -276,7 +272,7 @@ ToolParser::Next TaggedCalls::StepParameterHead() {
 
 // A tag that is none. Before the call is committed its bytes are kept with the others.
 void TaggedCalls::ParameterIsText() {
-  if (call_.committed()) call_.sink()->Content(family_->family.parameter);
+  call_.Stray(family_->family.parameter);
   stray_ = true;
   at_ = At::kBody;
 }

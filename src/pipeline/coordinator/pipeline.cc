@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/processors.h"
+#include "message/queue_full.h"
 #include "pipeline/config/config_graph.h"
 #include "pipeline/coordinator/request_run.h"
 #include "pipeline/coordinator/routes.h"
@@ -240,7 +241,8 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
     failures_->Add();
     return Error(
         StatusCode::kResourceExhausted,
-        fmt::format("the pipeline is full: {} requests are running", config_.max_in_flight));
+        fmt::format("the pipeline is full: {} requests are running", config_.max_in_flight), {},
+        kQueueFull);
   }
   if (Status status = CheckStageFields(request); !status.ok()) {
     failures_->Add();

@@ -79,15 +79,14 @@ Status Pipeline::CheckSampling(const Request& request) const {
   });
   if (sampled) return OkStatus();
   const std::string& field = request.sampling.as_object().front().first;
-  return InvalidArgument(field, fmt::format("{}: no stage of this pipeline can honour it", field));
+  return InvalidArgument(field, fmt::format("{}: no stage of this pipeline supports it", field));
 }
 
 Status Pipeline::CheckSpeechFields(const Request& request) const {
   const std::vector<std::string> reached = StagesOf(request);
   const auto check = [&](std::string_view taken, std::string_view field) {
     if (AnyTakes(reached, taken)) return OkStatus();
-    return InvalidArgument(field,
-                           fmt::format("{}: no stage of this pipeline can honour it", field));
+    return InvalidArgument(field, fmt::format("{}: no stage of this pipeline supports it", field));
   };
   for (const VoiceReference& reference : request.references) {
     PORTICO_RETURN_IF_ERROR(check(reference.kind(), reference.field));

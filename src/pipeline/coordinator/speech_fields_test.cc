@@ -84,7 +84,7 @@ TEST(SpeechFields, CountOnlyStagesThatTheRequestReaches) {
       registry);
   const Status speech = pipeline->Check(SpeechWith({"ref_audio", "", nullptr}));
   EXPECT_EQ(FieldOf(speech), "ref_audio");
-  EXPECT_THAT(MessageOf(speech), HasSubstr("can honour"));
+  EXPECT_THAT(MessageOf(speech), HasSubstr("supports it"));
   Request chat = SpeechWith({"audio", "", nullptr});
   chat.task = Task::kChat;
   EXPECT_TRUE(pipeline->Check(chat).ok());

@@ -151,7 +151,7 @@ Status CheckSpoken(const Request& request) {
                            "the text in the language of the audio");
   }
   if (request.instructions.empty()) return OkStatus();
-  return InvalidArgument("prompt", "prompt: no stage of this pipeline can honour it");
+  return InvalidArgument("prompt", "prompt: no stage of this pipeline supports it");
 }
 
 class HearStage final : public Stage {

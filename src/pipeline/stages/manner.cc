@@ -13,7 +13,7 @@ bool IsEnglish(std::string_view language) {
 Status CheckManner(const Request& request, bool english) {
   if (request.task != Task::kSpeech) return OkStatus();
   if (!request.instructions.empty()) {
-    return InvalidArgument("instructions", "instructions: no stage of this pipeline can honour it");
+    return InvalidArgument("instructions", "instructions: no stage of this pipeline supports it");
   }
   const std::string& language = request.language;
   if (language.empty() || language == "Auto" || language == "auto") return OkStatus();

@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "base/log.h"
+#include "router/fleet/answer_field.h"
 #include "router/fleet/stall_limit.h"
 
 namespace portico::router {
@@ -24,9 +25,21 @@ net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
           .max_idle = 1};
 }
 
-// Why a worker that answers a probe of `path` with this status is not healthy.
-std::string WhyRefused(int status, const WorkerSpec& spec, std::string_view path) {
-  std::string why = fmt::format("its probe is answered {}", status);
+// What a server that fails says of itself, if it is a line of OpenAI's or Portico's form.
+std::string OwnWords(const SmallAnswer& answer) {
+  constexpr size_t kMostWords = 200;
+  const std::optional<Json> error = FieldOfAnswer(answer.body, "error");
+  std::string words = error && error->is_object() ? error->GetString("message") : std::string();
+  const bool plain = words.size() <= kMostWords && IsHeaderKey(words);
+  return plain ? words : std::string();
+}
+
+// Why a worker that answers a probe of `path` so is not healthy.
+std::string WhyRefused(const SmallAnswer& answer, const WorkerSpec& spec, std::string_view path) {
+  const int status = answer.status;
+  std::string why = fmt::format("its probe returned {}", status);
+  const std::string words = status >= 500 ? OwnWords(answer) : std::string();
+  if (!words.empty()) why += fmt::format(" ({})", words);
   if (status == 404 && !spec.path_prefix.empty()) {
     why +=
         fmt::format("; it is asked for {0}{1}: leave `{0}` out of its URL", spec.path_prefix, path);
@@ -71,7 +84,7 @@ void HealthMonitor::ProbeNow(uint64_t number) {
   if (found == watches_.end()) return Tick();
   Watch& watch = *found->second;
   watch.next_probe = Clock::now();
-  if (options_.health.enabled && !Probing(watch)) Probe(watch);
+  if (options_.health.enabled && !watch.worker->ended() && !Probing(watch)) Probe(watch);
 }
 
 void HealthMonitor::Tick() {
@@ -106,6 +119,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   Worker& worker = *watch.worker;
   const bool takes_tokens = worker.protocol() == Protocol::kGrpc;
   if (takes_tokens && tokens_ == nullptr) return;
+  if (worker.ended()) return OnEnded(watch);
   // What is not known yet of a worker only probes find out.
   if (!options_.health.enabled &&
       (worker.protocol() == Protocol::kHttp || worker.health() == Health::kHealthy)) {
@@ -244,8 +258,9 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
                answer.status().code() == StatusCode::kUnavailable);
   } else if (watch.probes_server ? answer->status >= 500
                                  : answer->status < 200 || answer->status >= 300) {
+    watch.starting = answer->status == 503 && !watch.been_up;
     OnBadProbe(watch,
-               WhyRefused(answer->status, watch.worker->spec(),
+               WhyRefused(*answer, watch.worker->spec(),
                           watch.probes_server ? kServerPath : options_.health.path),
                false);
   } else {
@@ -254,7 +269,8 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
     const bool tells = !waits || !JudgedByInference(watch, now);
     if (tells) watch.worker->NoteLife(now);
     // A server may answer whose engine hangs.
-    if (tells || watch.worker->health() != Health::kStalled) OnGoodProbe(watch, now);
+    if (!tells && watch.worker->health() == Health::kStalled) return;
+    WantsMode(watch) ? AskMode(watch, 0) : OnGoodProbe(watch, now);
   }
 }
 
@@ -310,8 +326,17 @@ void HealthMonitor::OnBadProbe(Watch& watch, const std::string& why, bool gone) 
   Change(watch, Health::kUnhealthy, why);
 }
 
+void HealthMonitor::OnEnded(Watch& watch) {
+  watch.next_probe = {};  // as soon as it runs again
+  watch.probe.reset();    // what it answered is of before
+  if (!watch.was_down || watch.worker->health() != Health::kUnhealthy) {
+    OnBadProbe(watch, "its process has ended", true);
+  }
+}
+
 void HealthMonitor::Change(Watch& watch, Health health, const std::string& why) {
   Worker& worker = *watch.worker;
+  worker.SetTrouble(why);
   const bool changed = worker.SetHealth(health);
   if (changed) metrics_.health_changes.Add();
   if (health == Health::kStalled) watch.was_down = true;
@@ -320,7 +345,9 @@ void HealthMonitor::Change(Watch& watch, Health health, const std::string& why) 
     watch.told_down = false;
     watch.been_up = true;
   } else if (!std::exchange(watch.told_down, true)) {
-    if (options_.health.starts_workers && !watch.been_up) {
+    // Who has found it lost before the probes did has told it (Gateway::TakeOut()).
+    if (!changed && watch.been_up) return;
+    if ((options_.health.starts_workers || watch.starting) && !watch.been_up) {
       return LogInfo("worker {} {} is not up yet: {}", worker.id(), worker.url(), why);
     }
     LogWarning("worker {} {} is {}: {}", worker.id(), worker.url(), HealthName(health), why);

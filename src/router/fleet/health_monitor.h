@@ -21,7 +21,8 @@
 // is held back, whatever it answers to /v1/models is the answer to the probe.
 //
 // Healthy workers are asked for their load every load_interval (load_report.h); one that answers in no
-// known form is asked again when it has been down. Workers that take token ids are watched by the same
+// known form is asked again when it has been down. Of a gateway of prefill and decode workers, one over HTTP that was down or
+// is new has to say that it runs as what it is configured as, or nothing of it (pair_mode.h), before it is healthy. Workers that take token ids are watched by the same
 // rules with their own calls; a worker whose URL has no scheme is probed as HTTP and as gRPC in turn
 // until one of them answers.
 #pragma once
@@ -58,6 +59,9 @@ struct HealthEvents {
   std::function<void(const WorkerPtr&, int ranks)> on_ranks;
   std::function<void()> on_tick;  // about ten times a second
 };
+
+// Where a server says what it has been started with: SGLang's servers and Portico's have both, older ones the second.
+inline constexpr const char* kServerInfoPaths[] = {"/server_info", "/get_server_info"};
 
 class HealthMonitor {
  public:
@@ -116,6 +120,7 @@ class HealthMonitor {
     int successes = 0;
     bool told_down = false;  // in the log
     bool been_up = false;
+    bool starting = false;  // it has not been up, and says that it is not available yet
     bool facts_known = false;
     bool told_key = false;  // in the log: it wants another API key than the gateway sends
     bool refused = false;   // it was gone, not only slow
@@ -173,6 +178,12 @@ class HealthMonitor {
   void OnPause(Watch& watch, const PauseDoubt& doubt, PauseAnswer answer);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
+  // Its process does not run.
+  void OnEnded(Watch& watch);
+  // Of half of a pair that comes up: as which half it runs. The answer is a part of its probe.
+  bool WantsMode(const Watch& watch) const;
+  void AskMode(Watch& watch, size_t path);
+  void OnMode(Watch& watch, size_t path, const StatusOr<SmallAnswer>& answer);
   void AskFacts(Watch& watch);
   bool WantsRanks(const Watch& watch) const;
   void AskRanks(Watch& watch);

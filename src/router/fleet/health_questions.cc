@@ -9,6 +9,7 @@
 #include "router/fleet/health_monitor.h"
 #include "router/fleet/load_report.h"
 #include "router/fleet/model_cards.h"
+#include "router/fleet/pair_mode.h"
 #include "text/json.h"
 
 namespace portico::router {
@@ -27,8 +28,6 @@ constexpr LoadForm kLoadForms[] = {{"/v1/loads", ReadLoads},
 constexpr int kMaxDpSize = 1024;
 
 constexpr size_t kSglangForms = 2;  // of those, SGLang's and Portico's
-
-constexpr const char* kRankForms[] = {"/server_info", "/get_server_info"};
 
 // SGLang's dp_size, of /server_info or what is inside of it; 0: it does not say.
 int RanksOf(const std::string& body) {
@@ -53,6 +52,38 @@ void NoteWrongModels(Worker& worker, std::string_view fault) {
 
 }  // namespace
 
+bool HealthMonitor::WantsMode(const Watch& watch) const {
+  const Health health = watch.worker->health();
+  return options_.pairs && watch.worker->protocol() == Protocol::kHttp &&
+         (health == Health::kUnknown || health == Health::kUnhealthy);
+}
+
+void HealthMonitor::AskMode(Watch& watch, size_t path) {
+  const Worker& worker = *watch.worker;
+  watch.probe = std::make_unique<SmallCall>(
+      shard_, clients_.Of(worker), worker,
+      SmallRequest{.target = kServerInfoPaths[path],
+                   .authorization = Authorization(worker),
+                   .timeout = options_.health.timeout},
+      [this, path, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+        const auto found = watches_.find(number);
+        if (found != watches_.end()) OnMode(*found->second, path, answer);
+      });
+}
+
+void HealthMonitor::OnMode(Watch& watch, size_t path, const StatusOr<SmallAnswer>& answer) {
+  shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.probe))] {});
+  const bool says = answer.ok() && answer->status == 200;
+  if (answer.ok() && !says && path + 1 < std::size(kServerInfoPaths)) {
+    return AskMode(watch, path + 1);
+  }
+  // One that does not say, or not now, has answered its probe all the same.
+  const Status fits =
+      says ? CheckPairMode(watch.worker->spec().role, PairModeOf(answer->body)) : OkStatus();
+  fits.ok() ? OnGoodProbe(watch, Clock::now())
+            : OnBadProbe(watch, std::string(MessageOf(fits)), false);
+}
+
 bool HealthMonitor::WantsRanks(const Watch& watch) const {
   // One of a server's ranks asks for all of them.
   return options_.dp_aware && !watch.ranks_known && watch.ranks == nullptr &&
@@ -63,7 +94,7 @@ void HealthMonitor::AskRanks(Watch& watch) {
   const Worker& worker = *watch.worker;
   watch.ranks = std::make_unique<SmallCall>(
       shard_, clients_.Of(worker), worker,
-      SmallRequest{.target = kRankForms[watch.rank_form],
+      SmallRequest{.target = kServerInfoPaths[watch.rank_form],
                    .authorization = Authorization(worker),
                    .timeout = options_.health.timeout},
       [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
@@ -78,7 +109,7 @@ void HealthMonitor::OnRanks(Watch& watch, const StatusOr<SmallAnswer>& answer) {
   if (!answer.ok()) return;  // asked again with the next probe
   const int ranks = answer->status == 200 ? RanksOf(answer->body) : 0;
   if (ranks == 0) {
-    if (++watch.rank_form < std::size(kRankForms)) return AskRanks(watch);
+    if (++watch.rank_form < std::size(kServerInfoPaths)) return AskRanks(watch);
     watch.rank_form = 0;
     if (!std::exchange(watch.told_ranks, true)) {
       LogWarning(
@@ -97,7 +128,7 @@ void HealthMonitor::AskKvEvents(Watch& watch) {
   watch.kv_asked = true;
   watch.kv_events = std::make_unique<SmallCall>(
       shard_, clients_.Of(worker), worker,
-      SmallRequest{.target = kRankForms[watch.kv_form],
+      SmallRequest{.target = kServerInfoPaths[watch.kv_form],
                    .authorization = Authorization(worker),
                    .timeout = options_.health.timeout},
       [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
@@ -114,7 +145,7 @@ void HealthMonitor::OnKvEvents(Watch& watch, const StatusOr<SmallAnswer>& answer
       answer->status == 200 ? Json::Parse(answer->body) : StatusOr<Json>(Json(nullptr));
   const KvAddress address = info.ok() ? KvAddressOfServer(*info) : KvAddress{};
   watch.worker->SetKvAddress(address);
-  if (address.empty() && ++watch.kv_form < std::size(kRankForms)) AskKvEvents(watch);
+  if (address.empty() && ++watch.kv_form < std::size(kServerInfoPaths)) AskKvEvents(watch);
 }
 
 void HealthMonitor::AskFacts(Watch& watch) {

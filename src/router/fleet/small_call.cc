@@ -3,9 +3,29 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace portico::router {
+
+std::string WhyLost(std::string_view address, bool reached, std::string_view why) {
+  if (!address.empty() && why.starts_with(fmt::format("{}: ", address))) {
+    why.remove_prefix(address.size() + 2);
+  }
+  // Without an answer, and with or without a reset.
+  constexpr std::string_view kClosed[] = {"the server closed the connection", "connection lost"};
+  if (reached && std::find(std::begin(kClosed), std::end(kClosed), why) != std::end(kClosed)) {
+    return "it closed the connection";
+  }
+  std::string lost = reached ? "the connection to it was lost" : "it cannot be reached";
+  if (!why.empty()) lost += fmt::format(" ({})", why);
+  // OpenSSL's words for the answer of a server of HTTP.
+  if (why.find("wrong version number") != std::string_view::npos) {
+    lost += "; its URL begins with https, but it does not use TLS";
+  }
+  return lost;
+}
 
 SmallCall::SmallCall(net::Shard& shard, net::HttpClient& client, const Worker& worker,
                      SmallRequest request, Done done)
@@ -83,19 +103,8 @@ void SmallCall::OnFailed(net::CallFailure failure, const std::string& why) {
   if (failure == net::CallFailure::kMalformed) {
     return Finish(Error(StatusCode::kInternal, "its answer is malformed: " + why));
   }
-  Finish(Error(StatusCode::kUnavailable, WhyLost(failure, why)));
-}
-
-std::string SmallCall::WhyLost(net::CallFailure failure, std::string_view why) const {
-  std::string lost = failure == net::CallFailure::kConnect ? "it cannot be reached"
-                                                           : "the connection to it was lost";
-  if (!address_.empty() && why.starts_with(address_ + ": ")) why.remove_prefix(address_.size() + 2);
-  if (!why.empty()) lost += fmt::format(" ({})", why);
-  // OpenSSL's words for the answer of a server of HTTP.
-  if (why.find("wrong version number") != std::string_view::npos) {
-    lost += "; its URL begins with https, but it does not use TLS";
-  }
-  return lost;
+  Finish(Error(StatusCode::kUnavailable,
+               WhyLost(address_, failure != net::CallFailure::kConnect, why)));
 }
 
 void SmallCall::Finish(StatusOr<SmallAnswer> answer) {

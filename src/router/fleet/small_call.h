@@ -35,6 +35,10 @@ struct SmallRequest {
   std::function<void(std::string_view)> on_body = {};
 };
 
+// Why there is no connection to a worker any more, in words. `why`: the system's or OpenSSL's reason, or nothing; where `address`,
+// "host:port", is in front of it, that is left out. `reached`: there has been a connection.
+std::string WhyLost(std::string_view address, bool reached, std::string_view why);
+
 class SmallCall final : private net::HttpCallEvents {
  public:
   // `done` is called once, on the shard, and may destroy this. Its errors name no address:
@@ -55,8 +59,6 @@ class SmallCall final : private net::HttpCallEvents {
   void OnFailed(net::CallFailure failure, const std::string& why) override;
   void SetDeadline(net::Shard& shard, Duration timeout);
   void Finish(StatusOr<SmallAnswer> answer);
-  // Why there is no connection any more, without the address that is in front of `why`.
-  std::string WhyLost(net::CallFailure failure, std::string_view why) const;
 
   const size_t max_bytes_;
   const std::function<void(std::string_view)> on_body_;

@@ -25,7 +25,8 @@ Status CheckNew(const std::vector<WorkerPtr>& workers, const WorkerSpec& spec) {
     if (same_protocol && there.host == spec.host && there.port == spec.port &&
         there.path_prefix == spec.path_prefix &&
         (there.dp_rank == spec.dp_rank || there.dp_rank < 0 || spec.dp_rank < 0)) {
-      return Error(StatusCode::kAlreadyExists, fmt::format("worker {} is there", spec.url));
+      return Error(StatusCode::kAlreadyExists,
+                   fmt::format("worker {} exists already ({})", spec.url, worker->id()));
     }
     if (!MakePairs(there, spec)) {
       return InvalidArgument(

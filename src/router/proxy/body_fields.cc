@@ -63,7 +63,7 @@ Status CheckFields(simdjson::ondemand::parser& parser, const std::string& body,
                    std::span<const std::string_view> reserved, int64_t* rooms) {
   simdjson::ondemand::document document;
   simdjson::ondemand::object object;
-  const auto broken = [] { return InvalidArgument("", "The body must be a JSON object."); };
+  const auto broken = [] { return InvalidArgument("", "the body must be a JSON object"); };
   if (body.empty() || body.capacity() < body.size() + simdjson::SIMDJSON_PADDING ||
       parser.iterate(body.data(), body.size(), body.capacity()).get(document) !=
           simdjson::SUCCESS ||
@@ -80,7 +80,7 @@ Status CheckFields(simdjson::ondemand::parser& parser, const std::string& body,
     // Half of a surrogate pair, which is in no name that is looked for.
     if (field.unescaped_key().get(key) != simdjson::SUCCESS) continue;
     if (std::find(reserved.begin(), reserved.end(), key) != reserved.end()) {
-      return InvalidArgument(key, fmt::format("`{}` is for the gateway to set.", key));
+      return InvalidArgument(key, fmt::format("`{}` is for the gateway to set", key));
     }
     if (rooms == nullptr) continue;
     const JsonValue value = field.value();

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "net/http/bearer.h"
+
 namespace portico::router {
 namespace {
 
@@ -97,6 +99,14 @@ void AppendHeader(std::string_view name, std::string_view value, std::string* ou
 
 bool IsHopByHop(std::string_view name) { return IsOneOf(name, kHopByHop); }
 
+bool ShowsKey(std::string_view name, std::string_view value, std::span<const std::string> keys) {
+  if (keys.empty() || !IsOneOf(name, kClientKey)) return false;
+  const std::string_view shown = name == kClientKey[0] ? net::BearerToken(value) : value;
+  return !shown.empty() && std::any_of(keys.begin(), keys.end(), [shown](std::string_view key) {
+    return net::SameKey(shown, key);
+  });
+}
+
 void AppendPath(std::string_view path, std::string* out) {
   constexpr char kDigits[] = "0123456789ABCDEF";
   for (size_t i = 0; i < path.size(); ++i) {
@@ -145,6 +155,7 @@ std::string MakeRequestHead(const ForwardedHead& forwarded) {
     if (IsHopByHop(name) || IsOneOf(name, kMadeAnew) || name.starts_with(':')) continue;
     if (TellsOfPages(name)) continue;
     if (!key.empty() && IsOneOf(name, kClientKey)) continue;
+    if (ShowsKey(name, value, forwarded.kept_keys)) continue;
     if (!connection.empty() && IsNamed(connection, name)) continue;
     if (spec.dp_rank >= 0 && name == kRankHeader) continue;
     has_id = has_id || name == "x-request-id";

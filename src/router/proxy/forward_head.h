@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,11 +16,15 @@ namespace portico::router {
 // Names in lower case.
 bool IsHopByHop(std::string_view name);
 
+// Whether a header shows one of the keys: `authorization` as a bearer's, or `x-api-key`. The name in lower case.
+bool ShowsKey(std::string_view name, std::string_view value, std::span<const std::string> keys);
+
 // The head of the request to `worker`: request line, headers and the empty line.
 struct ForwardedHead {
   const net::HttpRequest& request;
   const Worker& worker;
   std::string_view key = {};  // for workers without a key of their own; may be empty
+  std::span<const std::string> kept_keys = {};  // a header that shows one is left out
   std::string_view request_id =
       {};  // sent as x-request-id where the request has none; may be empty
   bool has_body = false;

@@ -105,6 +105,27 @@ TEST(ForwardHeadTest, AWorkersOwnKeyReplacesTheClients) {
   EXPECT_NE(passed.find("x-api-key: client\r\n"), std::string::npos);
 }
 
+TEST(ForwardHeadTest, AKeyThatTheGatewayKeepsIsNotForwarded) {
+  // Workers got the keys of operators, and those that are only named the key of the workers that launch had started.
+  const std::vector<std::string> kept = {"ops", "started"};
+  const Worker worker(Spec("http://a:1"));
+  const auto headers = [&](net::Headers shown) {
+    net::HttpRequest request;
+    request.method = "GET";
+    request.path = "/";
+    request.headers = std::move(shown);
+    return MakeRequestHead({.request = request, .worker = worker, .kept_keys = kept});
+  };
+  const std::string none = "GET / HTTP/1.1\r\nhost: a:1\r\n\r\n";
+  EXPECT_EQ(headers({{"authorization", "Bearer ops"}, {"x-api-key", "started"}}), none);
+  EXPECT_EQ(headers({{"authorization", "bEARER started"}}), none);
+  // The other header may be the client's own, and is the worker's to judge.
+  EXPECT_EQ(headers({{"authorization", "Bearer client"}, {"x-api-key", "ops"}}),
+            "GET / HTTP/1.1\r\nhost: a:1\r\nauthorization: Bearer client\r\n\r\n");
+  EXPECT_EQ(headers({{"x-other", "ops"}, {"x-api-key", "ops2"}}),
+            "GET / HTTP/1.1\r\nhost: a:1\r\nx-other: ops\r\nx-api-key: ops2\r\n\r\n");
+}
+
 TEST(ForwardHeadTest, AnAnswerDoesNotNameTheWorker) {
   // What a worker that is a gateway itself says of its own workers went on to the client.
   net::ResponseHead head;

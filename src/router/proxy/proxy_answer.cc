@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "base/log.h"
+#include "message/request_media.h"
 #include "router/proxy/error_body.h"
 #include "router/proxy/forward_head.h"
 #include "router/proxy/hide_addresses.h"
@@ -38,10 +39,16 @@ bool IsBusy(int status) { return status == 429 || status == 503; }
 
 bool IsServerError(int status) { return status == 500 || status == 502 || status == 504; }
 
-// Statuses after which another worker may do better (sglang-router's list).
-bool IsRetryable(int status) {
-  return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 ||
-         status == 504;
+// A Portico server says that it could not read the request's media: it takes all else as before.
+bool IsOfMedia(const net::ResponseHead& head) {
+  return head.status >= 500 && head.Header(kFailureHeader) == kMediaFailed;
+}
+
+// Answers after which another worker may do better (sglang-router's list). Media that one cannot read are no better elsewhere;
+// that what reads them is away (503) is.
+bool IsRetryable(const net::ResponseHead& head) {
+  if (IsServerError(head.status)) return !IsOfMedia(head);
+  return IsBusy(head.status) || head.status == 408;
 }
 
 }  // namespace
@@ -50,7 +57,7 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   if (&call == prefill_.get() && !OnPrefillStatus(head.status)) return;
   hedge_timer_.reset();
   if (hedge_ != nullptr) {
-    if (IsRetryable(head.status)) {
+    if (IsRetryable(head)) {
       NoteFailure(call.worker(), AttemptFailure::kStatus);
       tried_.push_back(call.worker().number());
       call.End(IsBusy(head.status) ? Verdict::kNothing : Verdict::kBad);
@@ -64,7 +71,8 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   reason_ = call.reason();
   worker_id_ = call.worker().id();
   status_ = head.status;
-  if (IsRetryable(status_) && RetryStatus(call, head)) return;
+  of_media_ = IsOfMedia(head);
+  if (IsRetryable(head) && RetryStatus(call, head)) return;
   if (status_ >= 400) prefill_.reset();  // the decode worker has refused
   if (status_ < 400 && !facts_.opened.empty()) {
     gateway_.sessions().Bind(facts_.opened, call.worker().url());
@@ -110,7 +118,7 @@ bool ProxyCall::OnPrefillStatus(int status) {
   // An answer that the decode worker gives has the prefill behind it.
   if (status < 400 || answer_bytes_ > 0 || mode_ == Mode::kWhole) return false;
   if (streaming_) {  // of comments
-    CutStream("The prefill worker has failed the request.", "worker_failed");
+    CutStream("the prefill worker has failed the request", "worker_failed");
     return false;
   }
   call_ = std::move(prefill_);
@@ -158,24 +166,26 @@ bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
 }
 
 void ProxyCall::OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) {
+  net::ResponseHead head;
+  head.status = instead.status;
+  head.headers = std::move(instead.headers);
   const bool prefill = &call == prefill_.get();
   if (prefill) {
-    if (!OnPrefillStatus(instead.status)) return;
+    if (!OnPrefillStatus(head.status)) return;
     worker_id_ = call.worker().id();
     reason_ = call.reason();
     events_ = call.profile();
   } else {
-    failed_status_ = instead.status;
+    failed_status_ = head.status;
+    of_media_ = IsOfMedia(head);
     if (streaming_ || answer_bytes_ > 0) {
       prefill_.reset();
       return;  // the client is told by the stream's own events
     }
   }
-  const int begun = std::exchange(status_, instead.status);
-  net::ResponseHead head;
-  head.status = instead.status;
-  head.headers = std::move(instead.headers);
-  if (IsRetryable(status_) && RetryStatus(call, head)) return;
+  const int begun = std::exchange(status_, head.status);
+  of_media_ = IsOfMedia(head);
+  if (IsRetryable(head) && RetryStatus(call, head)) return;
   if (!prefill) {
     prefill_.reset();
     status_ = begun;
@@ -185,7 +195,7 @@ void ProxyCall::OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) {
   response_.content_type = std::move(instead.content_type);
   response_.body = HidesAddresses(status_) ? HideAddresses(std::move(instead.body), *set_)
                                            : std::move(instead.body);
-  call.End(IsServerError(status_) ? Verdict::kBad : Verdict::kNothing);
+  call.End(IsFault(status_) ? Verdict::kBad : Verdict::kNothing);
   exchange_->Respond(std::move(response_));
   Finish(status_);
 }
@@ -197,9 +207,9 @@ void ProxyCall::OnBody(WorkerCall& call, std::string_view bytes) {
     case Mode::kWhole:
       response_.body.append(bytes);
       if (hides_ && response_.body.size() > kMaxFailure) {
-        call.End(IsServerError(status_) ? Verdict::kBad : Verdict::kNothing);
+        call.End(IsFault(status_) ? Verdict::kBad : Verdict::kNothing);
         return Refuse(status_,
-                      "The worker has failed; what it says of it is too long to be passed on.",
+                      "the worker has failed; what it says of it is too long to be passed on",
                       "worker_failed", false);
       }
       if (response_.body.size() > kMaxKept) {
@@ -217,6 +227,8 @@ void ProxyCall::OnBody(WorkerCall& call, std::string_view bytes) {
   }
 }
 
+bool ProxyCall::IsFault(int status) const { return IsServerError(status) && !of_media_; }
+
 bool ProxyCall::HidesAddresses(int status) const {
   return status >= 500 && !gateway_.options().show_workers;
 }
@@ -230,7 +242,7 @@ void ProxyCall::HideFailure() {
                 [](const auto& header) { return header.first == "content-encoding"; });
   response_.content_type = "application/json";
   response_.body = GatewayErrorBody(
-      status_, "The worker has failed; what it says of it is encoded and is not passed on.",
+      status_, "the worker has failed; what it says of it is encoded and is not passed on",
       "worker_failed");
 }
 
@@ -287,9 +299,9 @@ void ProxyCall::OnDone(WorkerCall& call) {
     return OnFailed(call, net::CallFailure::kLost, "its connection ended within an event");
   }
   const int status = failed_status_ != 0 ? failed_status_ : status_;
-  call.End(IsServerError(status) ? Verdict::kBad
-           : IsBusy(status)      ? Verdict::kNothing
-                                 : Verdict::kGood);
+  call.End(IsFault(status)               ? Verdict::kBad
+           : of_media_ || IsBusy(status) ? Verdict::kNothing
+                                         : Verdict::kGood);
   call_.reset();
   if (prefill_ != nullptr) WorkerCall::LetFinish(std::move(prefill_));
   if (mode_ == Mode::kEvents) Relay(frames_.rest());
@@ -311,7 +323,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
                                                               : AttemptFailure::kLost);
   const bool unreached = failure == net::CallFailure::kConnect;
   LogDebug("worker {}: {}", worker.url(), why);
-  malformed ? gateway_.NoteMalformed(worker, why) : gateway_.NoteLost(worker, !unreached);
+  malformed ? gateway_.NoteMalformed(worker, why) : gateway_.NoteLost(worker, !unreached, why);
   tried_.push_back(worker.number());
   call.End(Verdict::kBad);
   if (&call == prefill_.get() && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
@@ -320,13 +332,13 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   }
   if (LeaveToOther(call)) return;
   if (streaming_) {
-    return CutStream("The worker was lost in the middle of the answer.", "worker_lost");
+    return CutStream("the worker was lost in the middle of the answer", "worker_lost");
   }
   if (Recover(worker, unreached)) return;
   if (malformed) {
-    return Refuse(502, "The worker's answer breaks the protocol.", "bad_gateway", false);
+    return Refuse(502, "the worker's answer breaks the protocol", "bad_gateway", false);
   }
-  Refuse(503, "The connection to the worker was lost.", "worker_lost", true);
+  Refuse(503, "the connection to the worker was lost", "worker_lost", true);
 }
 
 void ProxyCall::OnWorkerStalled(uint64_t number) {
@@ -344,10 +356,10 @@ void ProxyCall::OnWorkerStalled(uint64_t number) {
     }
     if (LeaveToOther(**held)) return;
     if (streaming_) {
-      return CutStream("The worker has stalled in the middle of the answer.", "worker_stalled");
+      return CutStream("the worker has stalled in the middle of the answer", "worker_stalled");
     }
     if (Recover(worker)) return;
-    return Refuse(504, "The worker does not answer.", "worker_stalled", true);
+    return Refuse(504, "the worker does not answer", "worker_stalled", true);
   }
 }
 

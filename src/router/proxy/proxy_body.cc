@@ -47,7 +47,7 @@ void ProxyCall::OnBodyBytes(std::string_view bytes) {
     const size_t wanted =
         std::max(needed, collected_bytes_ > 0 ? std::min(doubled, enough) : doubled);
     if (!request.lease.HoldAgain(wanted)) {
-      return Refuse(503, "There are too many large requests at once; try again.", "", true);
+      return Refuse(503, "there are too many large requests at once; try again", "", true);
     }
     InMemory([&] { request.body.reserve(wanted); });
     if (over_) return;

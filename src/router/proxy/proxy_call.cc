@@ -86,13 +86,13 @@ void ProxyCall::Enter() {
     case AdmissionQueue::Result::kWaits:
       pause_ = shard_.shard().After(gateway_.options().queue_timeout, [this] {
         gateway_.metrics().queue_full.Add();
-        Refuse(429, "The gateway is at its limit of requests; this one has waited too long.",
+        Refuse(429, "the gateway is at its limit of requests; this one has waited too long",
                "queue_timeout", true);
       });
       return;
     case AdmissionQueue::Result::kFull:
       gateway_.metrics().queue_full.Add();
-      return Refuse(429, "The gateway is at its limit of requests and its queue is full.",
+      return Refuse(429, "the gateway is at its limit of requests and its queue is full",
                     "queue_full", true);
   }
 }
@@ -270,12 +270,12 @@ void ProxyCall::AwaitPlace(const WorkerGroup& group) {
       pinned_);
   if (place_ == nullptr) {
     gateway_.metrics().queue_full.Add();
-    return Refuse(429, "All workers are at their limits of requests and the queue is full.",
+    return Refuse(429, "all workers are at their limits of requests and the queue is full",
                   "queue_full", true);
   }
   pause_ = shard_.shard().After(std::max(place_by_ - now, Duration::zero()), [this] {
     gateway_.metrics().queue_full.Add();
-    Refuse(429, "All workers are at their limits of requests; this one has waited too long.",
+    Refuse(429, "all workers are at their limits of requests; this one has waited too long",
            "queue_timeout", true);
   });
 }
@@ -294,6 +294,7 @@ void ProxyCall::ForgetAnswer() {
   response_ = {};
   frames_ = {};
   failed_status_ = 0;
+  of_media_ = false;
   answer_bytes_ = 0;
 }
 
@@ -327,13 +328,14 @@ bool ProxyCall::IsOn(uint64_t worker) const {
 }
 
 void ProxyCall::Refuse(int status, std::string_view message, std::string_view code,
-                       bool retry_after) {
+                       bool retry_after, std::string_view field) {
   error_ = code;
   net::HttpResponse response;
   response.status = status;
   if (retry_after) response.headers.emplace_back("retry-after", "1");
   response.headers.emplace_back("x-request-id", request_id_);
-  response.body = GatewayErrorBody(status, message, code);
+  response.body = GatewayErrorBody(status, message, code, field);
+  answer_bytes_ = response.body.size();
   exchange_->Respond(std::move(response));
   Finish(status);
 }
@@ -348,8 +350,8 @@ void ProxyCall::OnDeadline() {
   // answer that the client does not read.
   if (call_ != nullptr) call_->End(call_->awaits_client() ? Verdict::kNothing : Verdict::kBad);
   DropCalls();
-  if (streaming_) return CutStream("The request has taken too long.", "timeout");
-  Refuse(504, "The request has taken too long.", "timeout", false);
+  if (streaming_) return CutStream("the request has taken too long", "timeout");
+  Refuse(504, "the request has taken too long", "timeout", false);
 }
 
 void ProxyCall::Release() {

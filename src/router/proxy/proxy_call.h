@@ -12,6 +12,9 @@
 // or what the prefill worker has refused. One that fails ends the other's work. Workers that take tokens
 // tell of a stream's failure beside its events (net::Exchange::NoteFailure()): its head had been sent by then.
 //
+// A failure that is of the request's media alone (kFailureHeader) is nobody's but the request's: as 500 it is not retried, and
+// it counts against no worker.
+//
 // A request whose answer has not begun after hedge_after goes to a second worker too; whose answer
 // begins first is taken.
 //
@@ -134,6 +137,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void TakeHead(const Worker& worker, net::ResponseHead& head);
   void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
+  // An answer with this status counts against its worker.
+  bool IsFault(int status) const;
   // Of a status of 5xx: what is in its headers and body goes to the client without addresses of workers.
   bool HidesAddresses(int status) const;
   void HideFailure();
@@ -142,7 +147,9 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void CheckBacklog();
   void KeepAlive();
   void CutStream(std::string_view message, std::string_view code);
-  void Refuse(int status, std::string_view message, std::string_view code, bool retry_after);
+  // `field`: of the request, the one at fault; empty: none is.
+  void Refuse(int status, std::string_view message, std::string_view code, bool retry_after,
+              std::string_view field = {});
   void OnClientGone();
   void OnDeadline();
   // Gives back all that is held of others.
@@ -199,6 +206,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   Mode mode_ = Mode::kNone;
   int status_ = 0;
   int failed_status_ = 0;  // of the failure of a stream that has started; 0: none
+  bool of_media_ = false;  // the failure is kMediaFailed
   net::HttpResponse response_;
   SseFrames frames_;
   bool hides_ = false;       // it is a failure in which addresses are hidden

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "message/request_media.h"
 #include "router/proxy/gateway_for_test.h"
 #include "router/proxy/local_call.h"
 
@@ -235,6 +236,59 @@ TEST_F(ProxyCallTest, ARequestWhoseClientDoesNotReadDoesNotWaitForItsWorker) {
     gateway_->WaitUntil([&] { return worker->requests() == 0; });
     EXPECT_EQ(worker->awaiting(), 0);
     Run([&] { workers.exchange.reset(); });
+  }
+}
+
+// One client's video, that no worker could read, opened the breakers of them all.
+TEST_F(ProxyCallTest, MediaThatCannotBeReadAreTriedOnceAndCountAgainstNoWorker) {
+  WritingWorkers workers;
+  GatewayOptions options;
+  options.load_interval = Duration::zero();
+  options.breaker.failure_threshold = 1;
+  Begin(std::move(options));
+  gateway().UseTokens(&workers);
+  const WorkerPtr all[] = {gateway_->Add("grpc://127.0.0.1:9"),
+                           gateway_->Add("grpc://127.0.0.1:10")};
+  for (const WorkerPtr& worker : all) worker->SetHealth(Health::kHealthy);
+  const auto asked = [&] { return all[0]->total_requests() + all[1]->total_requests(); };
+  const auto fail = [&](int status, std::string_view reason) {
+    Run([&] {
+      net::HttpResponse failure;
+      failure.status = status;
+      failure.headers.emplace_back(kFailureHeader, reason);
+      failure.body = "{}";
+      workers.exchange->Respond(std::move(failure));
+    });
+  };
+  const auto wait_for_end = [&](int status) {
+    gateway_->WaitUntil([&] {
+      return client_.status == status && all[0]->requests() == 0 && all[1]->requests() == 0;
+    });
+    client_.status = 0;
+  };
+  for (uint64_t i = 1; i <= 4; ++i) {
+    Ask("/v1/completions", "m");
+    fail(500, kMediaFailed);
+    wait_for_end(500);
+    EXPECT_EQ(asked(), i);
+  }
+  // What reads them is away: another worker's may be there.
+  Ask("/v1/completions", "m");
+  fail(503, kMediaFailed);
+  gateway_->WaitUntil([&] { return asked() == 6; });
+  fail(500, kMediaFailed);
+  wait_for_end(500);
+  for (const WorkerPtr& worker : all) {
+    EXPECT_EQ(worker->breaker().state(), Breaker::State::kClosed);
+  }
+  // All else is the worker's.
+  Ask("/v1/completions", "m");
+  fail(500, "other");
+  gateway_->WaitUntil([&] { return asked() == 8; });
+  fail(500, "other");
+  wait_for_end(500);
+  for (const WorkerPtr& worker : all) {
+    EXPECT_EQ(worker->breaker().state(), Breaker::State::kOpen);
   }
 }
 

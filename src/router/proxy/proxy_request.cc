@@ -80,7 +80,7 @@ bool ProxyCall::ReadFacts() {
   const std::string_view coding = request.BodyCoding();
   if (!coding.empty() && !request.body.empty() && (pair_ || options.strict_models)) {
     Refuse(415,
-           fmt::format("The body is encoded (content-encoding: {:.64}): send it as it is.", coding),
+           fmt::format("the body is encoded (content-encoding: {:.64}): send it as it is", coding),
            "", false);
     return false;
   }
@@ -182,7 +182,7 @@ bool ProxyCall::FindGroups() {
   const GatewayOptions& options = gateway_.options();
   const std::string& path = exchange_->request.path;
   if (options.pairs && IsAmongPaths(path, kNeverPaired)) {
-    Refuse(501, path + " is not available with prefill and decode workers.", "not_implemented",
+    Refuse(501, path + " is not available with prefill and decode workers", "not_implemented",
            false);
     return false;
   }
@@ -193,7 +193,7 @@ bool ProxyCall::FindGroups() {
   Refuse(404,
          fmt::format("The model `{}` does not exist; this gateway has: {}", facts_.model,
                      NamesOf(*set_)),
-         "model_not_found", false);
+         "model_not_found", false, "model");
   return false;
 }
 
@@ -206,7 +206,7 @@ bool ProxyCall::PinToSession() {
     const WorkerPtr worker = set_->FindWorker(url);
     if (worker == nullptr) {
       Refuse(410,
-             "The worker that has this session's history has been removed; open another session.",
+             "the worker that has this session's history has been removed; open another session",
              "session_lost", false);
       return false;
     }

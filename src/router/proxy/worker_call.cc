@@ -39,7 +39,7 @@ Status WorkerCall::Send(const net::HttpRequest& request, std::shared_ptr<const s
   rest_ = rest;
   request_id_ = std::move(request_id);
   if (worker_.protocol() == Protocol::kGrpc) {
-    if (rest_.open) return Error(StatusCode::kUnavailable, "The worker takes whole bodies only.");
+    if (rest_.open) return Error(StatusCode::kUnavailable, "the worker takes whole bodies only");
     return SendToTokens();
   }
   SendHttp(false);
@@ -73,6 +73,7 @@ void WorkerCall::SendHttp(bool fresh) {
   request.head = MakeRequestHead({.request = *request_,
                                   .worker = worker_,
                                   .key = shard_.gateway().options().api_key,
+                                  .kept_keys = shard_.gateway().options().kept_keys,
                                   .request_id = request_id_,
                                   .has_body = body_ != nullptr,
                                   .body_bytes = BodyBytes()});

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "service/control/control_log.h"
+
 namespace portico {
 namespace {
 
@@ -41,6 +43,7 @@ void ControlEngines(const ModelRegistry& models, std::string_view model,
                     const EngineControl& control, TimePoint deadline, ControlDone done) {
   const StatusOr<const ServingModel*> named = models.Find(model);
   if (!named.ok()) return done(named.status());
+  done = WithLine(model, control, std::move(done));
   if (!model.empty()) return (*named)->engine->Control(control, deadline, std::move(done));
 
   auto answers = std::make_shared<Answers>();

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/events/recorder.h"
 #include "base/log.h"
 #include "service/generation/generation_choice.h"
@@ -188,10 +189,10 @@ void Generation::ChoiceEnded(const Choice& choice) {
 
 void Generation::LogParameters() const {
   if (!model_.log_requests) return;
-  LogInfo(
-      "request {}: model {}, {} prompts, {} prompt tokens, n {}, max_tokens {}, temperature {:.2f}",
-      LogName(plan_), model_.id, plan_.prompts.size(), PromptTokens(plan_), plan_.options.n,
-      plan_.prompts.front().max_new_tokens, plan_.sampling->temperature);
+  LogInfo("request {}: model {}, {}, {}, n {}, max_tokens {}, temperature {:.2f}", LogName(plan_),
+          model_.id, Counted(static_cast<int64_t>(plan_.prompts.size()), "prompt"),
+          Counted(static_cast<int64_t>(PromptTokens(plan_)), "prompt token"), plan_.options.n,
+          plan_.prompts.front().max_new_tokens, plan_.sampling->temperature);
 }
 
 void Generation::LogOutcome(std::string_view end) const {

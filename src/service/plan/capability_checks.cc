@@ -90,7 +90,7 @@ Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
     const bool text_only = engine.can.media == std::array<bool, kMediaKinds>{};
     const std::string& why = engine.no_media[static_cast<size_t>(item.kind)];
     return InvalidArgument(item.field,
-                           fmt::format("{} is {}, {}{}{}", item.place, PhraseOf(item.kind),
+                           fmt::format("{} is {}, {}{}{}", item.place, WordsOf(item.kind).phrase,
                                        text_only ? "but this model takes text only"
                                                  : "which this model's engine does not take",
                                        why.empty() ? "" : ": ", why));

@@ -54,17 +54,12 @@ StatusOr<std::shared_ptr<const std::string>> Decode(const MediaLimits& limits,
     return Wrong(
         item,
         fmt::format("must be {} in base64, a data: URL, or an address that this server allows",
-                    PhraseOf(item.kind)));
+                    WordsOf(item.kind).phrase));
   }
   if (const size_t most = limits.Of(item.kind).item_bytes; bytes->size() > most) {
     return Wrong(item, fmt::format("has more than {} bytes", most));
   }
   return std::shared_ptr<const std::string>(std::move(bytes));
-}
-
-std::string_view PluralOf(MediaKind kind) {
-  constexpr std::string_view kPlurals[kMediaKinds] = {"images", "videos", "audio files"};
-  return kPlurals[static_cast<size_t>(kind)];
 }
 
 Status CheckCounts(const MediaLimits& limits, const RequestMedia& media) {
@@ -75,7 +70,7 @@ Status CheckCounts(const MediaLimits& limits, const RequestMedia& media) {
     const size_t most = limits.Of(item.kind).count;
     if (count <= most) continue;
     return InvalidArgument(item.field, fmt::format("at most {} {} are taken, got {}", most,
-                                                   PluralOf(item.kind), count));
+                                                   WordsOf(item.kind).plural, count));
   }
   return OkStatus();
 }
@@ -83,10 +78,8 @@ Status CheckCounts(const MediaLimits& limits, const RequestMedia& media) {
 }  // namespace
 
 MediaRules MediaLimits::RulesOf(MediaKind kind, size_t left) const {
-  constexpr MediaRules::Kind kKinds[kMediaKinds] = {
-      MediaRules::Kind::kImage, MediaRules::Kind::kVideo, MediaRules::Kind::kSound};
   MediaRules of_kind = rules;
-  of_kind.kind = kKinds[static_cast<size_t>(kind)];
+  of_kind.kind = kind;
   of_kind.max_bytes = std::min(Of(kind).item_bytes, left);
   of_kind.total_bytes = left < Of(kind).item_bytes ? Of(kind).total_bytes : 0;
   of_kind.timeout = Of(kind).timeout;
@@ -109,8 +102,8 @@ StatusOr<std::shared_ptr<const RequestMedia>> ReadInlineMedia(const MediaLimits&
     size_t& total = totals[static_cast<size_t>(item.kind)];
     total += item.bytes->size();
     if (const size_t most = limits.Of(item.kind).total_bytes; total > most) {
-      return InvalidArgument(
-          item.field, fmt::format("the {} have more than {} bytes", PluralOf(item.kind), most));
+      return InvalidArgument(item.field, fmt::format("the {} have more than {} bytes",
+                                                     WordsOf(item.kind).plural, most));
     }
   }
   return std::shared_ptr<const RequestMedia>(std::move(read));

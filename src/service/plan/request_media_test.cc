@@ -87,7 +87,7 @@ TEST(RequestMediaTest, EachKindHasBoundsOfItsOwn) {
   EXPECT_EQ(media.field(), "");
 
   const MediaRules rules = limits.RulesOf(MediaKind::kVideo, 5);
-  EXPECT_EQ(rules.kind, MediaRules::Kind::kVideo);
+  EXPECT_EQ(rules.kind, MediaKind::kVideo);
   EXPECT_EQ(rules.max_bytes, 5u);
   EXPECT_EQ(rules.domains, limits.rules.domains);
 }

@@ -10,27 +10,30 @@
 
 namespace portico {
 
-// They count in `all` until the last who has them lets go. One thread appends; those who have them may be on any. `all`
-// outlives them.
+// What has come counts in `all` until the last who has it lets go. One thread appends; those who have the bytes may be on any.
+// `all` outlives them.
 class HeldBytes {
  public:
   HeldBytes(std::atomic<size_t>& all, size_t most)
       : most_(most), held_(std::make_shared<Counted>(all)) {}
 
-  // So many will come: they are counted from here on, and are not moved as they come. False: as Append().
-  bool Reserve(size_t size) {
-    if (!Count(size)) return false;
-    held_->bytes.reserve(size);
-    return true;
-  }
+  // So many are announced. They count, and get memory, only as they come: who announces much and sends little holds little.
+  void Expect(size_t size) { expected_ = size; }
   // False: with these, all would be more than `most`; they are left out.
   bool Append(std::string_view more) {
-    if (!Count(size() + more.size())) return false;
+    if (held_->all.fetch_add(more.size()) + more.size() > most_) {
+      held_->all.fetch_sub(more.size());
+      return false;
+    }
+    held_->counted += more.size();
+    Grow(size() + more.size());
     held_->bytes.append(more);
     return true;
   }
 
   size_t size() const { return held_->bytes.size(); }
+  // Until the next Append().
+  std::string_view view() const { return held_->bytes; }
   // The last that is asked of this.
   std::shared_ptr<const std::string> Take() {
     const std::string* bytes = &held_->bytes;
@@ -48,18 +51,18 @@ class HeldBytes {
     std::string bytes;
   };
 
-  bool Count(size_t size) {
-    if (size <= held_->counted) return true;
-    const size_t more = size - held_->counted;
-    if (held_->all.fetch_add(more) + more > most_) {
-      held_->all.fetch_sub(more);
-      return false;
-    }
-    held_->counted = size;
-    return true;
+  // The last of its steps ends at what is expected. Together they move an eighth of the bytes or so, and no step moves more:
+  // a few milliseconds of a shard for the largest file. Pages that have not been written take no memory.
+  static constexpr size_t kStep = 8;
+  void Grow(size_t size) {
+    if (size <= held_->bytes.capacity() || size > expected_) return;  // append() doubles
+    size_t step = expected_;
+    while (step / kStep >= size) step /= kStep;
+    held_->bytes.reserve(step);
   }
 
   const size_t most_;
+  size_t expected_ = 0;
   std::shared_ptr<Counted> held_;
 };
 

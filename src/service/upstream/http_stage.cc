@@ -85,7 +85,7 @@ class HttpStage final : public pipeline::Stage {
         if (name == "temperature") continue;
         return InvalidArgument(
             of.empty() ? name : std::string(of),
-            fmt::format("{}: stage `{}` cannot honour it", name, options_.stage));
+            fmt::format("{}: stage `{}` does not support it", name, options_.stage));
       }
       return OkStatus();
     };

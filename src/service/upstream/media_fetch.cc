@@ -59,23 +59,13 @@ const StatusOr<std::unique_ptr<net::TlsClientContext>>& FetchTls() {
 }
 
 // What may be it; the decoder looks at the bytes.
-bool MayBe(MediaRules::Kind kind, std::string_view content_type) {
+bool MayBe(MediaKind kind, std::string_view content_type) {
   const std::string type = absl::AsciiStrToLower(absl::string_view(
       content_type.data(), std::min(content_type.find(';'), content_type.size())));
   if (type == "application/octet-stream" || type == "binary/octet-stream") return true;
-  if (kind == MediaRules::Kind::kImage) return type.starts_with("image/");
-  if (kind == MediaRules::Kind::kVideo) return type.starts_with("video/");
+  if (kind == MediaKind::kImage) return type.starts_with("image/");
+  if (kind == MediaKind::kVideo) return type.starts_with("video/");
   return type.starts_with("audio/") || type.starts_with("video/") || type == "application/ogg";
-}
-
-std::string_view TypeOf(MediaRules::Kind kind) {
-  constexpr std::string_view kTypes[] = {"audio", "image", "video"};
-  return kTypes[static_cast<size_t>(kind)];
-}
-
-std::string_view PhraseOf(MediaRules::Kind kind) {
-  constexpr std::string_view kPhrases[] = {"audio", "an image", "a video"};
-  return kPhrases[static_cast<size_t>(kind)];
 }
 
 bool IsRedirect(int status) {
@@ -124,7 +114,7 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
         "accept-encoding: identity\r\nconnection: close\r\n\r\n",
         url_.target, url_.host.find(':') == std::string::npos ? url_.host : "[" + url_.host + "]",
         url_.port == (url_.tls ? 443 : 80) ? "" : fmt::format(":{}", url_.port),
-        TypeOf(rules_.kind));
+        NameOf(rules_.kind));
     call_ = clients_.back()->Start(std::move(request), *this, /*fresh=*/true);
   }
 
@@ -136,11 +126,11 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
     const std::string_view coding = head.Header("content-encoding");
     if (!MayBe(rules_.kind, head.Header("content-type")) ||
         (!coding.empty() && coding != "identity")) {
-      return Finish(
-          Refuse(fmt::format("is not {} according to its content-type", PhraseOf(rules_.kind))));
+      return Finish(Refuse(
+          fmt::format("is not {} according to its content-type", WordsOf(rules_.kind).phrase)));
     }
     if (head.length > static_cast<int64_t>(rules_.max_bytes)) return Finish(TooLarge(rules_));
-    if (head.length > 0 && !bytes_.Reserve(static_cast<size_t>(head.length))) Finish(Full());
+    if (head.length > 0) bytes_.Expect(static_cast<size_t>(head.length));
   }
 
   void Follow(const std::string& location) {
@@ -215,7 +205,7 @@ StatusOr<MediaFetch::Bytes> ReadBelow(const MediaRules& rules, const std::string
   if (!IsBelow(opened, folder) || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) return no_file;
   if (about.st_size > static_cast<off_t>(rules.max_bytes)) return TooLarge(rules);
   HeldBytes bytes(held_bytes, MediaFetch::kMostHeldBytes);
-  if (!bytes.Reserve(static_cast<size_t>(about.st_size))) return Full();
+  bytes.Expect(static_cast<size_t>(about.st_size));
   std::vector<char> block(size_t{1} << 20);
   while (bytes.size() < rules.max_bytes) {
     const ssize_t more =

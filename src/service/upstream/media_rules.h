@@ -9,12 +9,12 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "message/request_media.h"
 
 namespace portico {
 
 struct MediaRules {
-  enum class Kind { kSound, kImage, kVideo };
-  Kind kind = Kind::kSound;
+  MediaKind kind = MediaKind::kAudio;
   // Names: "example.org", and "*.example.org" for those below it; "*" for all. A name that leads to an
   // address which is not public is refused all the same, unless the address itself is here.
   std::vector<std::string> domains;

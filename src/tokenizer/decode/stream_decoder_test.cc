@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitized_for_test.h"
 #include "text/utf8.h"
 #include "tokenizer/decode/stop_matcher.h"
 #include "tokenizer/pipeline.h"
@@ -63,7 +64,7 @@ TEST(StreamDecoderTest, TokensThatDecodeAloneGiveWhatTheDecoderGives) {
         R"(,"model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"▁a":1,"##ing":2,".":3,"n't":4,)"
         R"("'":5,"▁▁":6,"":7,"é":8," do not":10}}})");
     ASSERT_TRUE(made.ok()) << made.status();
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < RandomRounds(3000); ++round) {
       std::vector<TokenId> ids(random() % 7);
       for (TokenId& id : ids) id = static_cast<TokenId>(random() % 14);
       const std::string expected = (*made)->pipeline().DecodeGeneral(ids, false);
@@ -79,7 +80,7 @@ TEST(StreamDecoderTest, RandomBytesGiveTheSameTextAsOneDecode) {
   std::mt19937 random(7);
   const std::vector<TokenId> pool = {'a',  ' ',  0xC3, 0xA9, 0xE4, 0xBD, 0xA0, 0xF0,
                                      0x9F, 0x98, 0x80, 0xED, 0xFF, 0xE0, 256};
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < RandomRounds(20000); ++round) {
     std::vector<TokenId> ids;
     for (int i = 0; i < 8; ++i) ids.push_back(pool[random() % pool.size()]);
     ASSERT_EQ(Streamed(*t, ids), t->Decode(ids, false));
@@ -184,7 +185,7 @@ std::vector<TokenId> RandomWords(size_t count, std::mt19937* random) {
 TEST(StreamDecoderTest, WhatContinuesAPromptIsTheDecodeOfBothLessThePrompts) {
   std::mt19937 random(11);
   for (const auto& tokenizer : Kinds()) {
-    for (int round = 0; round < 2000; ++round) {
+    for (int round = 0; round < RandomRounds(2000); ++round) {
       const bool skip = random() % 2 == 0;
       const std::vector<TokenId> prompt = RandomWords(random() % 14, &random);
       std::vector<TokenId> ids = prompt;
@@ -244,7 +245,7 @@ TEST(StreamDecoderTest, ACharacterThatThePromptBeginsIsTheStreams) {
 TEST(StreamDecoderTest, TheBytesOfTokensWhereTheyStandAreTheText) {
   std::mt19937 random(5);
   for (const auto& tokenizer : Kinds()) {
-    for (int round = 0; round < 1000; ++round) {
+    for (int round = 0; round < RandomRounds(1000); ++round) {
       StreamDecoder decoder(*tokenizer, false);
       const std::vector<TokenId> prompt = RandomWords(random() % 3, &random);
       if (round % 2 == 0) decoder.Continue(prompt, false);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sanitized_for_test.h"
 #include "text/utf8.h"
 #include "tokenizer/decode/stop_matcher.h"
 #include "tokenizer/test_tokenizers.h"
@@ -53,7 +54,7 @@ TEST(ViewDecoderTest, EachViewIsTheDecodeOfItsTokens) {
   const auto tokenizer = BytesAndSpecials();
   std::mt19937 random(3);
   const std::vector<TokenId> pool = {'a', ' ', 0xC3, 0xA9, kBegin, kEnd, kTool, 99999};
-  for (int round = 0; round < 5000; ++round) {
+  for (int round = 0; round < RandomRounds(5000); ++round) {
     std::vector<TokenId> ids;
     for (int i = 0; i < 7; ++i) ids.push_back(pool[random() % pool.size()]);
     ViewDecoder hiding(*tokenizer, /*skip_special_tokens=*/true);
@@ -144,7 +145,7 @@ TEST(StopMatcherViewsTest, AnyStreamIsCutWhereTheMatchBegins) {
   std::mt19937 random(9);
   const std::vector<TokenId> pool = {'a', 's', '<', '>', kBegin, kBegin, kTool};
   const std::vector<std::string> stops = {"<s>a", "a<s>", "s><", "<s><s>", "aa"};
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < RandomRounds(20000); ++round) {
     std::vector<TokenId> ids;
     for (int i = 0; i < 8; ++i) ids.push_back(pool[random() % pool.size()]);
     const std::string stop = stops[random() % stops.size()];

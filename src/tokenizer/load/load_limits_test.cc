@@ -9,6 +9,7 @@
 #include <iterator>
 #include <string>
 
+#include "base/sanitized_for_test.h"
 #include "tokenizer/load/load.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/shared_data_for_test.h"
@@ -16,14 +17,6 @@
 
 namespace portico::tokenizer {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 uint64_t AddressSpace() {
   std::ifstream in("/proc/self/statm");

@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "base/sanitized_for_test.h"
 #include "fmt/format.h"
 #include "tokenizer/load/gguf.h"
 #include "tokenizer/load/tokenizer_config.h"
@@ -228,7 +229,7 @@ TEST(LoadTest, ARankFileNeedsItsPattern) {
 
 TEST(LoadTest, RandomBytesAreRefusedByEveryLoader) {
   std::mt19937 random(3);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < RandomRounds(3000); ++round) {
     std::string bytes(random() % 200, '\0');
     for (char& c : bytes) c = static_cast<char>(random());
     EXPECT_FALSE(PartsFromJson(bytes).ok());

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sanitized_for_test.h"
 #include "tokenizer/split/byte_level_scanners.h"
 
 namespace portico::tokenizer {
@@ -50,7 +51,7 @@ std::vector<size_t> Ends(std::string_view text) {
 template <typename Fast, typename Plain>
 void Compare(const char* name) {
   std::mt19937 random(20261122);
-  for (int round = 0; round < 10000; ++round) {
+  for (int round = 0; round < RandomRounds(10000); ++round) {
     std::string text = RandomBlockText(&random, round % 3 == 0 ? 0 : round % 3 == 1 ? 40 : 6);
     ASSERT_EQ(Ends<Fast>(text), Ends<Plain>(text)) << name << ": " << text;
   }
@@ -60,7 +61,7 @@ void Compare(const char* name) {
 template <typename Fast, typename Plain>
 void CompareWithJumps(const char* name) {
   std::mt19937 random(20261123);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < RandomRounds(3000); ++round) {
     std::string text = RandomBlockText(&random, 30);
     std::vector<size_t> all = Ends<Plain>(text);
     const char* end = text.data() + text.size();

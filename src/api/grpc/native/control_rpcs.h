@@ -29,16 +29,16 @@ void AddControl(RpcContext& context, std::string_view method,
       std::string(method), [&context, read, answer](CallPtr call, std::string bytes) {
         SmallArena memory;
         const StatusOr<Request*> request = memory.Parse<Request>(bytes);
-        if (!request.ok()) return Refuse(*call, request.status());
+        if (!request.ok()) return Refuse(*call, context.api, request.status());
         const Status known = CheckNumbersKnown(**request);
-        if (!known.ok()) return Refuse(*call, known);
+        if (!known.ok()) return Refuse(*call, context.api, known);
         const StatusOr<EngineControl> control = read(**request);
-        if (!control.ok()) return Refuse(*call, control.status());
+        if (!control.ok()) return Refuse(*call, context.api, control.status());
         auto reply = [&context, answer](CallPtr owned, ShardContext&, const Status& done) {
           SmallArena space;
           Response* response = space.Make<Response>();
           const Status status = answer(context, done, response);
-          if (!status.ok()) return Refuse(*owned, status);
+          if (!status.ok()) return Refuse(*owned, context.api, status);
           Reply(*owned, *response);
         };
         ShardContext& shard = context.ShardOf(*call);
@@ -64,10 +64,10 @@ void AddFlushCache(RpcContext& context, std::string_view method) {
       if (status.ok()) timeout = (*request)->timeout_s();
       if (status.ok()) status = CheckNumber("timeout_s", timeout, kFlushTimeout);
     }
-    if (!status.ok()) return Refuse(*call, status);
-    auto answer = [](CallPtr owned, ShardContext&, const Status& done) {
+    if (!status.ok()) return Refuse(*call, context.api, status);
+    auto answer = [](CallPtr owned, ShardContext& on, const Status& done) {
       if (!done.ok() && done.code() != StatusCode::kFailedPrecondition) {
-        return Refuse(*owned, done);
+        return Refuse(*owned, on.api, done);
       }
       Response response;
       response.set_success(done.ok());

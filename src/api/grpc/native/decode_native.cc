@@ -78,7 +78,7 @@ Status ReadGuided(const pb::SamplingParams& params, GenerationOptions* options) 
   return InvalidArgument("guided_decoding", "guided_decoding must name a constraint");
 }
 
-// Fields that both requests have under one name and that nothing here can honour.
+// Fields that both requests have under one name and that nothing here supports.
 template <typename Request>
 Status CheckUnsupported(const Request& request) {
   if (!request.session_id().empty()) return NotSupported("session_id");
@@ -114,14 +114,15 @@ Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
 Status AddMediaData(MediaKind kind, const google::protobuf::RepeatedPtrField<std::string>& urls,
                     NativeGenerateRequest* to) {
   if (urls.empty()) return OkStatus();
-  PORTICO_RETURN_IF_ERROR(CheckMembers(fmt::format("{}_data", NameOf(kind)),
-                                       static_cast<size_t>(urls.size()), kMaxMediaOfKind, "items"));
+  const std::string_view name = WordsOf(kind).data;
+  PORTICO_RETURN_IF_ERROR(
+      CheckMembers(name, static_cast<size_t>(urls.size()), kMaxMediaOfKind, "items"));
   std::vector<MediaItem> items;
   for (const std::string& url : urls) {
     MediaItem& item = items.emplace_back();
     item.kind = kind;
-    item.field = fmt::format("{}_data", NameOf(kind));
-    item.place = fmt::format("{}[{}]", item.field, items.size() - 1);
+    item.field = name;
+    item.place = fmt::format("{}[{}]", name, items.size() - 1);
     item.url = url;
   }
   if (to->extras.values.empty()) to->extras.values.emplace_back();

@@ -49,7 +49,7 @@ StatusOr<PlannedRpc> PrepareIds(const RpcContext& context, const std::string& by
 void Answer(RpcContext& context, CallPtr call, PlannedRpc planned) {
   const StatusOr<bool> cumulative =
       WantsCumulative(call->Metadata(kStreamForm), "metadata", context.api.grpc_cumulative);
-  if (!cumulative.ok()) return Refuse(*call, cumulative.status());
+  if (!cumulative.ok()) return Refuse(*call, context.api, cumulative.status());
   NativeMessages messages(planned.plan, planned.form, *cumulative);
   StreamRpc<NativeMessages>::Start(context, std::move(call), *planned.model,
                                    std::move(planned.plan), std::move(messages));

@@ -165,7 +165,7 @@ void NativeMessages::UpdateHead(const TextDelta& delta, Choice* choice) const {
   std::string details;
   sglang::AppendCachedDetails(delta.extras.get(), &details);
   AppendMeta("cached_tokens_details", details, &head);
-  for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+  for (const MediaKind kind : kEachMediaKind) {
     const int32_t tokens = delta.usage.Of(kind);
     if (tokens > 0) AppendMeta(std::string(NameOf(kind)) + "_tokens", tokens, &head);
   }

@@ -19,8 +19,8 @@ bool BlamesPath(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kNotFound;
 }
 
-void Answer(CallPtr call, ShardContext&, const Status& status) {
-  if (!status.ok() && !BlamesPath(status)) return Refuse(*call, status);
+void Answer(CallPtr call, ShardContext& shard, const Status& status) {
+  if (!status.ok() && !BlamesPath(status)) return Refuse(*call, shard.api, status);
   pb::UpdateWeightsResponse response;
   response.set_success(status.ok());
   response.set_message(status.ok() ? "The weights are updated." : std::string(MessageOf(status)));
@@ -35,7 +35,7 @@ void AddWeightsRpc(RpcContext& context) {
                         pb::UpdateWeightsRequest request;
                         Status status = ParseProtobuf(bytes, &request);
                         if (status.ok()) status = CheckNumbersKnown(request);
-                        if (!status.ok()) return Refuse(*call, status);
+                        if (!status.ok()) return Refuse(*call, context.api, status);
                         WeightUpdate update;
                         update.control.path = request.model_path();
                         update.control.load_format = request.load_format();

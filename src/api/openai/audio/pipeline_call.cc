@@ -1,5 +1,9 @@
 #include "api/openai/audio/pipeline_call.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "api/reply.h"
 
 namespace portico::api::openai {
@@ -79,6 +83,19 @@ StatusOr<pipeline::Pipeline*> PipelineFor(const ApiContext& api, pipeline::Task 
   PORTICO_ASSIGN_OR_RETURN(pipeline::Pipeline * found, ThePipeline(api));
   PORTICO_RETURN_IF_ERROR(found->CheckServes(task));
   return found;
+}
+
+Status NoSuchModel(const ApiContext& api, std::string_view name, bool own) {
+  std::string there;
+  for (const ServingModel* model : api.models->models()) {
+    there.append(there.empty() ? "" : ", ").append(model->id);
+  }
+  if (own) there.append(there.empty() ? "" : ", ").append(api.pipeline->config().name);
+  return Error(StatusCode::kNotFound,
+               fmt::format("The model `{:.128}` does not exist; this server has: {}; leave `model` "
+                           "out, or start the server with --accept-any-model",
+                           name, there),
+               "model", "model_not_found");
 }
 
 }  // namespace portico::api::openai

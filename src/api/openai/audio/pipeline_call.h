@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,5 +55,9 @@ void LaunchPipeline(std::unique_ptr<PipelineCall> call, pipeline::Request reques
 StatusOr<pipeline::Pipeline*> ThePipeline(const ApiContext& api);
 // The same for such requests: INVALID_ARGUMENT where no stage answers them.
 StatusOr<pipeline::Pipeline*> PipelineFor(const ApiContext& api, pipeline::Task task);
+
+// NOT_FOUND (field "model"): what there is instead, and how clients do that always name a model of OpenAI's. `own`: the pipeline
+// answers to its own name, too.
+Status NoSuchModel(const ApiContext& api, std::string_view name, bool own);
 
 }  // namespace portico::api::openai

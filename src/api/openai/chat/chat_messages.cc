@@ -11,9 +11,8 @@ namespace {
 
 constexpr std::string_view kRoles[] = {"system",   "user",      "assistant",      "tool",
                                        "function", "developer", "latest_reminder"};
-constexpr std::string_view kMediaParts[] = {"image_url",   "video_url", "audio_url",
-                                            "image",       "video",     "audio",
-                                            "input_audio", "file",      "input_image"};
+// Of media, beside those named by a kind.
+constexpr std::string_view kOtherMediaParts[] = {"input_audio", "file", "input_image"};
 
 template <typename List>
 bool IsOneOf(std::string_view text, const List& list) {
@@ -33,6 +32,13 @@ Status CheckString(const Json& owner, std::string_view key, const std::string& p
   return Wrong(fmt::format("{}.{}", place, key), "must be a string");
 }
 
+// The same for one that must be there.
+Status RequireString(const Json& owner, std::string_view key, const std::string& place) {
+  const Json* value = owner.Find(key);
+  if (value != nullptr && !value->is_null()) return CheckString(owner, key, place);
+  return Wrong(fmt::format("{}.{}", place, key), "is required");
+}
+
 void Remove(Json* object, std::string_view key) {
   std::erase_if(object->as_object(), [&](const auto& member) { return member.first == key; });
 }
@@ -46,14 +52,6 @@ const Json* ThinkingText(const Json& part) {
   return nullptr;
 }
 
-struct MediaPart {
-  std::string_view type;
-  MediaKind kind;
-};
-constexpr MediaPart kTakenParts[] = {{"image_url", MediaKind::kImage},
-                                     {"video_url", MediaKind::kVideo},
-                                     {"audio_url", MediaKind::kAudio}};
-
 Status LeaveMark(MediaItem item, Json* part, std::vector<MediaItem>* media) {
   if (media->size() == kMediaKinds * kMaxMediaOfKind) {
     return Wrong(item.place, fmt::format("is one of more than {} media", media->size()));
@@ -64,13 +62,14 @@ Status LeaveMark(MediaItem item, Json* part, std::vector<MediaItem>* media) {
 }
 
 // {"image_url": {"url": …, "detail": …}}, or the URL without the object around it. Likewise the other kinds, without detail.
-Status TakeMedium(const MediaPart& taken, Json* part, const std::string& place,
+Status TakeMedium(MediaKind kind, Json* part, const std::string& place,
                   std::vector<MediaItem>* media) {
+  const std::string_view type = WordsOf(kind).part;
   MediaItem item;
-  item.kind = taken.kind;
+  item.kind = kind;
   item.field = "messages";
-  item.place = fmt::format("{}.{}", place, taken.type);
-  const Json* value = part->Find(taken.type);
+  item.place = fmt::format("{}.{}", place, type);
+  const Json* value = part->Find(type);
   if (value != nullptr && value->is_string()) {
     item.url = value->as_string();
   } else if (value != nullptr && value->is_object()) {
@@ -118,17 +117,12 @@ Status TakeInputAudio(Json* part, const std::string& place, std::vector<MediaIte
 Status NormalizePart(Json* part, bool assistant, const std::string& place, std::string* thinking,
                      std::vector<MediaItem>* media) {
   if (!part->is_object()) return Wrong(place, "must be an object");
-  const Json* type = part->Find("type");
-  if (!type || !type->is_string()) return Wrong(place + ".type", "must be a string");
-  const std::string& name = type->as_string();
-  if (name == "text") {
-    const Json* text = part->Find("text");
-    return text && text->is_string() ? OkStatus() : Wrong(place + ".text", "must be a string");
-  }
+  PORTICO_RETURN_IF_ERROR(RequireString(*part, "type", place));
+  const std::string& name = part->Find("type")->as_string();
+  if (name == "text") return RequireString(*part, "text", place);
   if (assistant && name == "refusal") {
-    const Json* refusal = part->Find("refusal");
-    if (!refusal || !refusal->is_string()) return Wrong(place + ".refusal", "must be a string");
-    *part = Json(JsonObject{{"type", "text"}, {"text", *refusal}});
+    PORTICO_RETURN_IF_ERROR(RequireString(*part, "refusal", place));
+    *part = Json(JsonObject{{"type", "text"}, {"text", *part->Find("refusal")}});
     return OkStatus();
   }
   if (assistant && (name == "thinking" || name == "reasoning")) {
@@ -138,13 +132,12 @@ Status NormalizePart(Json* part, bool assistant, const std::string& place, std::
     *part = Json();
     return OkStatus();
   }
+  const auto kind = FindMediaKind(name, &MediaWords::part);
   if (media != nullptr) {
     if (name == "input_audio") return TakeInputAudio(part, place, media);
-    for (const MediaPart& taken : kTakenParts) {
-      if (name == taken.type) return TakeMedium(taken, part, place, media);
-    }
+    if (kind) return TakeMedium(*kind, part, place, media);
   }
-  if (IsOneOf(name, kMediaParts)) {
+  if (kind || FindMediaKind(name, &MediaWords::name) || IsOneOf(name, kOtherMediaParts)) {
     return Wrong(
         place,
         fmt::format("is of type {}, but this model takes text only{}", name,
@@ -220,7 +213,7 @@ Status FillMissingContent(Json* message, std::string_view role, const std::strin
     message->Set("content", refusal ? *refusal : Json(""));
     return OkStatus();
   }
-  return Wrong(place + ".content", "must be a string or a list of parts");
+  return Wrong(place + ".content", "is required where there are no tool_calls");
 }
 
 Status NormalizeContent(Json* message, std::string_view role, const std::string& place,
@@ -236,15 +229,15 @@ Status NormalizeContent(Json* message, std::string_view role, const std::string&
   const Json* content = message->Find("content");
   if (!content || content->is_null()) {
     if (assistant || role == "function") return FillMissingContent(message, role, place);
-    return Wrong(place + ".content", "must be a string or a list of parts");
+    return Wrong(place + ".content", "is required");
   }
   if (content->is_string() || content->is_array()) return OkStatus();
   return Wrong(place + ".content", "must be a string or a list of parts");
 }
 
 Status NormalizeRole(Json* message, const std::string& place) {
+  PORTICO_RETURN_IF_ERROR(RequireString(*message, "role", place));
   Json* role = message->Find("role");
-  if (!role || !role->is_string()) return Wrong(place + ".role", "must be a string");
   std::string lower = role->as_string();
   for (char& c : lower) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -94,6 +94,10 @@ Status RefuseTrue(std::string_view name, Element value, ChatDraft*) {
   return InvalidArgument(name, std::string(name) + " is not a field of chat completions");
 }
 
+Status RefusePrompt(std::string_view name, Element, ChatDraft*) {
+  return InvalidArgument(name, "prompt is a field of completions; here it is messages");
+}
+
 Status RefuseBestOf(std::string_view name, Element value, ChatDraft*) {
   int64_t best_of = 0;
   if (value.is_int64() && !value.get(best_of) && best_of == 1) return OkStatus();
@@ -124,6 +128,7 @@ constexpr FieldReader<ChatDraft> kChat[] = {
     {"max_tokens", ReadMaxTokens},
     {"messages", ReadMessages, /*is_long=*/true},
     {"parallel_tool_calls", ReadChatFlag<&ChatRequest::parallel_tool_calls>},
+    {"prompt", RefusePrompt},
     {"reasoning", ReadReasoningField},
     {"reasoning_effort", ReadEffortField},
     {"require_reasoning", RefuseRequireReasoning},

@@ -180,7 +180,7 @@ const WrongField kWrong[] = {
     {"structural_tag", {"\" \"", "7"}},
     {"guided_choice", {"[]", "[7]", "\"x\""}},
     {"structured_outputs", {"{}", "7", "{\"xml\":1}", "{\"json_object\":false}"}},
-    // What cannot be honoured yet.
+    // What is not supported yet.
     {"audio", {"{\"voice\":\"x\"}"}},
     {"modalities", {"[\"text\",\"audio\"]", "7"}},
     {"audios", {"[\"a.wav\"]", "\"a.wav\""}},
@@ -220,6 +220,9 @@ const WrongField kWrong[] = {
     {"cache_salt", {"7"}},
     {"best_of", {"2", "\"1\""}},
     {"echo", {"true", "1"}},
+    {"prompt", {"\"x\"", "[]"}},
+    {"thinking_budget", {"100"}},
+    {"thinking_token_budget", {"100", "0"}},
 };
 
 TEST(DecodeChat, AWrongFieldIsNamed) {
@@ -315,6 +318,8 @@ TEST(DecodeChat, MessagesSayWhatCameInstead) {
             "prediction is not supported by this server: leave it out");
   EXPECT_EQ(MessageOf(With(R"("grammar":"root ::= [ab]")").status()),
             "grammar is not supported by this server: its name here is ebnf");
+  EXPECT_EQ(MessageOf(With(R"("prompt":"x")").status()),
+            "prompt is a field of completions; here it is messages");
   auto cut = With("\"stream\":\"" + std::string(5000, 'x') + "\"");
   EXPECT_LT(MessageOf(cut.status()).size(), 120u);
 }

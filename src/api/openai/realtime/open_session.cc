@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/openai/audio/pipeline_call.h"
 #include "api/query.h"
 #include "api/reply.h"
 
@@ -39,6 +40,8 @@ Status OpenSession(const net::HttpRequest& request, const ApiContext& api,
     config->model = (*model)->id;
   } else if (pipeline.thinks() && (api.models->MeansDefault(asked) || asked == own)) {
     config->model = own;
+  } else if (model.status().code() == StatusCode::kNotFound) {
+    return NoSuchModel(api, asked, pipeline.thinks());
   } else {
     return model.status();
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "base/sanitized_for_test.h"
 #include "engine/llama/reference_engine_for_test.h"
 
 namespace portico::llama {
@@ -214,7 +215,7 @@ TEST_F(EngineThreadTest, AThousandAbortsAtRandomTimesLeaveNothingBehind) {
   CollectingSink sink;
   std::vector<StreamId> streams;
   std::vector<StreamId> alive;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < RandomRounds(1000); ++i) {
     GenerateRequest request = Greedy(Noise(&random, 200), 200);
     if (i % 3 == 0) request.prompt_logprobs_start = 0;
     streams.push_back(request.stream);

@@ -11,7 +11,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// What a stream's grammar may take of the time of all: so much at once, and so much for each token. A usual mask takes 0.1 ms.
+// What a stream's grammar may take of the time of all: so much at once, and so much for each token. A usual mask takes 0.1 ms. Within
+// one mask, and one token that is accepted, the grammar's own bound ends it (grammar::kMaxMaskWork).
 constexpr nanoseconds kGrammarBurst = std::chrono::seconds(2);
 constexpr nanoseconds kGrammarTime = std::chrono::milliseconds(3);
 
@@ -77,24 +78,27 @@ Status Stream::AtFault(std::string_view why) const {
 }
 
 bool Stream::GrammarIsTooSlow() const {
-  return grammar_time_ > kGrammarBurst + kGrammarTime * sampler_.position();
+  return constraint_ && (constraint_->too_slow() ||
+                         grammar_time_ > kGrammarBurst + kGrammarTime * sampler_.position());
 }
 
 void Stream::TakeLastRow(std::span<const float> logits, SamplerScratch* scratch,
                          TokenDelta* delta) {
   if (max_new_tokens == 0) return End(FinishReason::kLength, OkStatus(), delta);
   std::span<const float> row;
-  if (constraint_ && constraint_->stuck()) {
-    return End(FinishReason::kError, AtFault("it allows no token here"), delta);
-  }
+  const bool stuck = constraint_ && constraint_->stuck();
   if (GrammarIsTooSlow()) {
     return End(FinishReason::kError, AtFault("it takes too long to apply"), delta);
   }
+  if (stuck) return End(FinishReason::kError, AtFault("it allows no token here"), delta);
   const TokenMask mask = constraint_ ? constraint_->mask() : TokenMask();
   const TokenId token = sampler_.Next(logits, scratch, &row, mask);
   if (token >= 0 && !Accept(token)) {
     return End(FinishReason::kError,
-               Error(StatusCode::kInternal, "the grammar refused the token that was drawn"), delta);
+               GrammarIsTooSlow()
+                   ? AtFault("it takes too long to apply")
+                   : Error(StatusCode::kInternal, "the grammar refused the token that was drawn"),
+               delta);
   }
   if (token < 0) {
     return End(FinishReason::kError,

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "base/sanitized_for_test.h"
 #include "engine/llama/kv/kv_cache.h"
 #include "engine/llama/kv/kv_memory_for_test.h"
 
@@ -75,7 +76,7 @@ TEST(BlockLogTest, ReadersKnowWhatIsCachedThroughSplitsEvictionsAndFlushes) {
   Reader reader;
   ASSERT_TRUE(hub.Subscribe(1, [&](const KvEventBatchPtr& batch) { reader.Take(*batch); }).ok());
   std::vector<std::vector<TokenId>> prompts;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < RandomRounds(2000); ++i) {
     std::vector<TokenId> tokens;
     // Mostly the beginning of a former one.
     if (!prompts.empty() && random() % 4 != 0) {

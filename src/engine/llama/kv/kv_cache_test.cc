@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/sanitized_for_test.h"
 #include "engine/llama/kv/kv_memory_for_test.h"
 
 namespace portico::llama {
@@ -164,7 +165,7 @@ TEST_F(KvCacheTest, HoldsItsInvariantsUnderRandomUse) {
   constexpr size_t kKept = 6;
   KvCache cache(&memory_, kCells, kRunning, kKept);
   std::vector<Request> open;
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < RandomRounds(20000); ++round) {
     const uint32_t what = random() % 10;
     if (what < 4 && open.size() < kRunning) {
       Request r;

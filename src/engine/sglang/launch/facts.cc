@@ -91,7 +91,7 @@ void ReadMedia(const Json& json, Facts* facts) {
     facts->no_media.fill("the launcher of the engine is of an older Portico");
     return;
   }
-  for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo, MediaKind::kAudio}) {
+  for (const MediaKind kind : kEachMediaKind) {
     const auto i = static_cast<size_t>(kind);
     const Json* why = kinds == nullptr ? nullptr : kinds->Find(NameOf(kind));
     const bool told = why != nullptr && why->is_string();

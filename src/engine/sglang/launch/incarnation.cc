@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <utility>
 
 #include "base/clock.h"
@@ -88,8 +88,15 @@ Status OpenAttached(const SglangOptions& options, Incarnation* life) {
   return ProveAttached(life->facts.proof_socket, proof);
 }
 
+// Socket names are short: at most 107 bytes.
+std::string SocketPrefix() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const bool is_short = runtime != nullptr && std::strlen(runtime) < 60;
+  return std::string(is_short ? runtime : "/tmp") + "/portico-sglang-";
+}
+
 Status Launch(const SglangOptions& options, const Launcher::Progress& progress, Incarnation* life) {
-  PORTICO_ASSIGN_OR_RETURN(life->folder, SocketFolder::Make());
+  PORTICO_ASSIGN_OR_RETURN(life->folder, OwnFolder::Make(SocketPrefix()));
   LaunchOptions launch;
   launch.python = options.python;
   launch.script = options.script;
@@ -116,25 +123,6 @@ Status Launch(const SglangOptions& options, const Launcher::Progress& progress, 
 }
 
 }  // namespace
-
-StatusOr<SocketFolder> SocketFolder::Make() {
-  // Socket names are short: at most 107 bytes.
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  std::string path = runtime != nullptr && std::strlen(runtime) < 60 ? runtime : "/tmp";
-  path += "/portico-sglang-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) {
-    return Error(StatusCode::kUnavailable,
-                 fmt::format("no folder for sockets at {}: {}", path, std::strerror(errno)));
-  }
-  SocketFolder folder;
-  folder.path_ = std::move(path);
-  return folder;
-}
-
-SocketFolder::~SocketFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
 
 StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& options,
                                                           const Launcher::Progress& progress,

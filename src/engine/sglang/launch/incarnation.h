@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/own_folder.h"
 #include "engine/kv_events.h"
 #include "engine/kv_feed/kv_feed.h"
 #include "engine/sglang/launch/facts.h"
@@ -37,23 +38,6 @@ struct SglangOptions {
   int32_t max_queued_requests = 1024;
 };
 
-// A folder for sockets that only this user can enter; removed with the object.
-class SocketFolder {
- public:
-  static StatusOr<SocketFolder> Make();
-  SocketFolder() = default;
-  ~SocketFolder();
-  SocketFolder(SocketFolder&& other) noexcept { path_.swap(other.path_); }
-  SocketFolder& operator=(SocketFolder&& other) noexcept {
-    path_.swap(other.path_);
-    return *this;
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // Where the link to the engine reports.
 struct LinkOwner {
   LinkCounters* counters = nullptr;
@@ -64,7 +48,7 @@ struct LinkOwner {
 };
 
 struct Incarnation {
-  SocketFolder folder;
+  OwnFolder folder;                    // for sockets
   std::unique_ptr<Launcher> launcher;  // null where attached
   int attached_process = -1;           // a descriptor; -1: started here
   std::shared_ptr<const Codec> codec;

@@ -259,8 +259,7 @@ StatusOr<std::string> ModelOf(const ApiContext& api, const std::string& name) {
 Status CheckOwnThinker(const pipeline::Pipeline& pipeline, const ChatRequest& chat) {
   PORTICO_RETURN_IF_ERROR(CheckPlainChat(chat));
   const auto refuse = [](std::string_view field) {
-    return InvalidArgument(field,
-                           fmt::format("{}: no stage of this pipeline can honour it", field));
+    return InvalidArgument(field, fmt::format("{}: no stage of this pipeline supports it", field));
   };
   if (!chat.tools.is_null() && !pipeline.calls_tools()) return refuse("tools");
   if (pipeline.samples()) return OkStatus();

@@ -73,7 +73,7 @@ Status KeepVoiceField(std::string_view name, Element value, Draft* draft) {
 }
 
 Status Refuse(std::string_view name, Element, Draft*) {
-  return InvalidArgument(name, fmt::format("{}: no stage of this pipeline can honour it", name));
+  return InvalidArgument(name, fmt::format("{}: no stage of this pipeline supports it", name));
 }
 
 constexpr FieldReader<Draft> kSpeech[] = {

@@ -244,7 +244,9 @@ Status CheckSpeechModel(const ApiContext& api, std::string_view model) {
       (api.pipeline != nullptr && model == api.pipeline->config().name)) {
     return OkStatus();
   }
-  return api.models->Find(model).status();
+  const Status found = api.models->Find(model).status();
+  const bool unknown = found.code() == StatusCode::kNotFound && api.pipeline != nullptr;
+  return unknown ? NoSuchModel(api, model, /*own=*/true) : found;
 }
 
 void HandleSpeech(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {

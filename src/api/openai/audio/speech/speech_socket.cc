@@ -356,7 +356,7 @@ Status AdmitSocket(const net::HttpRequest& request, const ApiContext& api) {
     }
   }
   PORTICO_RETURN_IF_ERROR(key);
-  if (request.late) return Error(StatusCode::kUnavailable, "The server is draining.");
+  if (request.late) return Error(StatusCode::kUnavailable, "the server is draining");
   return CheckPage(request, {&api.cors_origin, 1});
 }
 

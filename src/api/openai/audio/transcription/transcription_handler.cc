@@ -112,7 +112,7 @@ Status ReadField(const net::FormPart& part, TranscriptionForm* form, bool* asked
              part.name.starts_with("known_speaker_")) {
     if (value.empty() || value == "auto") return OkStatus();
     return InvalidArgument(part.name,
-                           fmt::format("{}: no stage of this pipeline can honour it", part.name));
+                           fmt::format("{}: no stage of this pipeline supports it", part.name));
   } else if (part.name.starts_with("include")) {
     return InvalidArgument("include", "include: this pipeline has no log-probabilities");
   }

@@ -173,8 +173,7 @@ Status ReadVoiceFields(const pipeline::Pipeline& pipeline, const Json& given,
   };
   for (const auto& [name, value] : given.as_object()) {
     if (!pipeline.TakesSpeechField(request->task, name)) {
-      return InvalidArgument(name,
-                             fmt::format("{}: no stage of this pipeline can honour it", name));
+      return InvalidArgument(name, fmt::format("{}: no stage of this pipeline supports it", name));
     }
     if (uploaded && name.starts_with("ref")) return refuse_uploaded(name);
   }

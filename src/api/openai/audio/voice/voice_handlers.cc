@@ -102,7 +102,7 @@ StatusOr<VoiceForm> ReadVoiceForm(const net::HttpRequest& request,
     return InvalidArgument("consent", "consent must say that the speaker agrees");
   }
   if (!voice.ref_text.empty() && !pipeline.TakesSpeechField(pipeline::Task::kSpeech, "ref_text")) {
-    return InvalidArgument("ref_text", "ref_text: no stage of this pipeline can honour it");
+    return InvalidArgument("ref_text", "ref_text: no stage of this pipeline supports it");
   }
   PORTICO_RETURN_IF_ERROR(pipeline::VoiceStore::CheckName(voice.name));
   const std::vector<std::string> taken = pipeline.Voices();
