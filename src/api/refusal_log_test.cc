@@ -32,6 +32,36 @@ TEST(RefusalLog, ShowsFieldMessageAndCodeWithoutValuesOfTheRequest) {
   EXPECT_EQ(shown("regex", "regex: secret( is not closed"), "regex");
   EXPECT_EQ(shown("response_format", "response_format: /properties/secret: $ref: a"),
             "response_format");
+  EXPECT_EQ(shown("tools[0].function.parameters",
+                  "tools[0].function.parameters: #/properties/secret: type: x"),
+            "tools[0].function.parameters");
+  EXPECT_EQ(shown("logit_bias", "logit_bias: secret is not a token id"), "logit_bias …");
+  EXPECT_EQ(shown("session_params", "session_params has no secret"), "session_params …");
+  EXPECT_EQ(shown("", "the body must be application/json, not text/secret"),
+            "the body must be application/json …");
+}
+
+TEST(RefusalLog, NamesThatClientsMakeUpAreCut) {
+  const std::string name(20'000, 'x');
+  EXPECT_LT(ShownReason(Error(StatusCode::kInvalidArgument, "there is no " + name, name)).size(),
+            100u);
+  ApiContext api;
+  testing::internal::CaptureStderr();
+  LogRefusal(api, "POST /x 400", "id7; id forged", InvalidArgument("n", "n must be 1"));
+  LogRefusal(api, "POST /x 400", name, InvalidArgument("n", "n must be 1"));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, testing::Not(HasSubstr("forged")));
+  EXPECT_LT(log.size(), 300u);
+}
+
+TEST(RefusalLog, WhoeverHasNoKeyHidesNoRefusalOfOthers) {
+  ApiContext api;
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 100; ++i) {
+    LogRefusal(api, "POST /x 401", "", Error(StatusCode::kUnauthenticated, "incorrect API key"));
+  }
+  LogRefusal(api, "POST /x 400", "", InvalidArgument("n", "n must be 1"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("n must be 1"));
 }
 
 std::string LogOf(ApiContext* api, int answers) {

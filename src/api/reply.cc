@@ -43,7 +43,7 @@ void LogAnswer(const ApiContext& api, const net::HttpRequest& request,
   const auto* route = static_cast<const Route*>(request.route);
   if (route != nullptr && route->access == Access::kOpen) return;  // probes are no requests
   const std::string what =
-      fmt::format("{} {:.200} {}", request.method, request.path, response.status);
+      fmt::format("{:.16} {:.200} {}", request.method, request.path, response.status);
   LogRefusal(api, what, response.headers.front().second, status);  // Head() begins with the id
 }
 
