@@ -29,9 +29,10 @@ bool IsOwnFolder(const std::string& path) {
 
 void RemoveLeft(const std::string& prefix) {
   std::error_code ignored;
+  const std::string name = std::filesystem::path(prefix).filename().string();
   for (const auto& entry : FolderEntries(std::filesystem::path(prefix).parent_path(), &ignored)) {
     const std::string path = entry.path().string();
-    if (!path.starts_with(prefix) || !IsOwnFolder(path)) continue;
+    if (!entry.path().filename().string().starts_with(name) || !IsOwnFolder(path)) continue;
     const int lock = open((path + kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (lock < 0) continue;
     if (flock(lock, LOCK_EX | LOCK_NB) == 0) std::filesystem::remove_all(path, ignored);
@@ -39,15 +40,15 @@ void RemoveLeft(const std::string& prefix) {
   }
 }
 
-// The file is there under its name once it is locked. -1, with errno.
+// The file is there under its name once it is locked, where it can be. -1, with errno.
 int LockFolder(const std::string& path) {
   const std::string name = path + kLockName;
   const std::string before = name + ".new";
   const int lock = open(before.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (lock < 0) return -1;
-  if (flock(lock, LOCK_EX | LOCK_NB) == 0 && std::rename(before.c_str(), name.c_str()) == 0) {
-    return lock;
-  }
+  // On a file system without locks it keeps the name that nobody looks for.
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) return lock;
+  if (std::rename(before.c_str(), name.c_str()) == 0) return lock;
   const int why = errno;
   close(lock);
   errno = why;
