@@ -115,6 +115,9 @@ void Http2Session::FinishShutdown() {
   nghttp2_submit_goaway(nghttp2_, NGHTTP2_FLAG_NONE,
                         nghttp2_session_get_last_proc_stream_id(nghttp2_), NGHTTP2_NO_ERROR,
                         nullptr, 0);
+  for (const auto& stream : streams_) {
+    if (stream->linger_until_ != TimePoint{}) stream->Reset(Http2Error::kNone);
+  }
   connection_.RunAtEndOfTurn();
 }
 

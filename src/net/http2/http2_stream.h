@@ -68,7 +68,11 @@ class Http2Stream {
   void SetUser(Http2User* user) { user_ = user; }
   // Once the answer is complete, what still comes of the request is dropped, up to Connection::kDroppedInput and for a second,
   // before the stream is reset: some clients take a reset in the middle of their body for a failure, whatever was answered.
-  void LingerAfterAnswer() { lingers_ = true; }
+  void LingerAfterAnswer() {
+    lingers_ = true;
+    dropped_ += unconsumed_;
+    Consume(unconsumed_);  // or the client has no window for the rest
+  }
   // The user has no more to say and keeps nothing; what it has written is still sent.
   void LetGo() {
     TakeUser();
