@@ -92,7 +92,10 @@ WorkerCommand CommandOf(const ServeOptions& options, const std::string& path, in
     add("--preferred-sampling-params", model.preferred_sampling_params);
   }
   if (model.allow_auto_truncate) command.words.emplace_back("--allow-auto-truncate");
-  if (options.log_requests) command.words.emplace_back("--log-requests");
+  if (options.log_requests) {
+    command.words.emplace_back("--log-requests");
+    add("--log-requests-level", "1");  // without contents; one of SGLang's own flags may say more
+  }
   if (model.return_original_logprob) {
     command.environment.emplace_back("SGLANG_RETURN_ORIGINAL_LOGPROB", "1");
   }

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "text/utf8.h"
 
 namespace portico {
@@ -128,12 +131,17 @@ Status UpstreamCall::Refusal() const {
   }
   said.resize(std::min(said.size(), kShownRefusal));
   while (!IsValidUtf8(said)) said.pop_back();
-  LogWarning("stage `{}`: the upstream answered {}: {}", stage_, status_, said);
+  const bool of_client = status_ == 400 || status_ == 404 || status_ == 413 || status_ == 422;
+  static LogLimit lines{10, std::chrono::seconds(1)};  // any client can cause them
+  if (const auto others = lines.Take(Clock::now())) {
+    LogWarning("stage `{}`: the upstream answered {}{}{}{}", stage_, status_, of_client ? "" : ": ",
+               of_client ? "" : said, AndOthers(*others));
+  }
   if (status_ == 429) {
     return Error(StatusCode::kResourceExhausted,
                  fmt::format("the upstream of stage `{}` is full", stage_));
   }
-  if (status_ == 400 || status_ == 404 || status_ == 413 || status_ == 422) {
+  if (of_client) {
     return Error(StatusCode::kInvalidArgument,
                  fmt::format("the upstream of stage `{}` refused the request: {}", stage_, said),
                  {}, "upstream_refused");
