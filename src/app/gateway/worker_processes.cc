@@ -138,7 +138,9 @@ Status WorkerProcesses::StartOrPutOff(Worker& worker) {
     worker.put_off = 0;
     return started;
   }
-  if (!worker.ended_before || started.code() != StatusCode::kResourceExhausted) {
+  const bool lacks = started.code() == StatusCode::kResourceExhausted;
+  // An upgrade replaces programs; one that stays away is given up.
+  if (!worker.ended_before || (!lacks && ++worker.deaths >= kMaxDeaths)) {
     return Error(started.code(), fmt::format("{}: {}", worker.command.name, MessageOf(started)));
   }
   const Duration pause = PauseAfter(++worker.put_off);
@@ -152,7 +154,9 @@ Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
   const TimePoint now = Clock::now();
   worker.pid = -1;  // another process may get it
   const bool first = !std::exchange(worker.ended_before, true);
-  if (first && WIFEXITED(status) && WEXITSTATUS(status) == worker.command.usage_error) {
+  // Later it says nothing of the command line.
+  if (first && now - worker.started < kSteady && WIFEXITED(status) &&
+      WEXITSTATUS(status) == worker.command.usage_error) {
     return Error(StatusCode::kInvalidArgument,
                  fmt::format("{} refuses its command line ({}); its message is above",
                              worker.command.name, HowItEnded(status)));
