@@ -184,6 +184,7 @@ void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) 
   const TimePoint now = Clock::now();
   Worker& worker = *watch.worker;
   watch.probing_tokens = false;
+  if (worker.ended()) return;  // what it answered is of before
   watch.try_tokens = false;
   watch.next_probe = now + options_.health.down_interval;
   if (!facts.ok()) {

@@ -119,6 +119,7 @@ class HealthMonitor {
     int failures = 0;
     int successes = 0;
     bool told_down = false;  // in the log
+    bool told_mode = false;  // likewise, that it works in another mode than its role
     bool been_up = false;
     bool starting = false;  // it has not been up, and says that it is not available yet
     bool facts_known = false;

@@ -80,8 +80,14 @@ void HealthMonitor::OnMode(Watch& watch, size_t path, const StatusOr<SmallAnswer
   // One that does not say, or not now, has answered its probe all the same.
   const Status fits =
       says ? CheckPairMode(watch.worker->spec().role, PairModeOf(answer->body)) : OkStatus();
-  fits.ok() ? OnGoodProbe(watch, Clock::now())
-            : OnBadProbe(watch, std::string(MessageOf(fits)), false);
+  const bool told = std::exchange(watch.told_mode, !fits.ok());
+  if (fits.ok()) return OnGoodProbe(watch, Clock::now());
+  watch.starting = false;
+  if (!told && watch.told_down) {  // another reason, which waiting does not mend
+    LogWarning("worker {} {} is unhealthy: {}", watch.worker->id(), watch.worker->url(),
+               MessageOf(fits));
+  }
+  OnBadProbe(watch, std::string(MessageOf(fits)), false);
 }
 
 bool HealthMonitor::WantsRanks(const Watch& watch) const {
