@@ -60,7 +60,9 @@ StatusOr<std::unique_ptr<Listener>> Listener::Open(Shard& shard, const std::stri
   AddressList list;
   std::string service = std::to_string(port);
   if (int failed = getaddrinfo(host.c_str(), service.c_str(), &hints, &list.first); failed != 0) {
-    return Error(StatusCode::kInvalidArgument,
+    // A name may be resolved later, when the network is up.
+    const bool later = failed == EAI_AGAIN || failed == EAI_SYSTEM || failed == EAI_MEMORY;
+    return Error(later ? StatusCode::kUnavailable : StatusCode::kInvalidArgument,
                  "cannot listen on " + where + ": " + gai_strerror(failed));
   }
   int fd = -1;
