@@ -245,7 +245,8 @@ class Pytest:
                 total, part = parts.pop()
                 parts.append((total + size[name], [*part, name]))
                 parts.sort(key=lambda part: -part[0])
-        return [[f"{self.folder}/{name}" for name in sorted(part)] for part in [*([name] for name in first), *(part for _, part in parts)]]
+        return [[f"{self.folder}/{name}" for name in sorted(part)] for part in [*([name] for name in first), *(part for _, part in parts)]
+                if part]  # without a file pytest would take them all
 
     def run(self, tests):
         environment = {**os.environ, "PORTICO_BINARY": str(self.binary)}

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 env=build/test-env
 mkdir -p build
 exec 9>build/test-env.lock
-flock 9 # .ci/run begins it beside its first stages
+flock -w 900 9 # .ci/run begins it beside its first stages
 stamp=$(cat tests/requirements.txt tests/js/package.json | sha256sum)
 [ "$(cat $env/stamp 2>/dev/null)" = "$stamp" ] && exit 0
 echo "[dev] making the test environment (build/test-env: Python packages, Node, openai for JavaScript)"

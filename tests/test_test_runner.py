@@ -148,6 +148,8 @@ def test_files_that_took_long_have_parts_of_their_own_and_the_others_parts_of_th
     parts = suites.Pytest("kettle", sys.executable, "portico", ".", 2, seconds=seconds, first=["test_a.py"]).parts()
     assert parts[:3] == [["./test_f.py"], ["./test_b.py"], ["./test_g.py"]]  # nobody knows how long g takes
     assert parts[3:] == [["./test_a.py", "./test_c.py", "./test_e.py"], ["./test_d.py"]]
+    # A part without a file would be the whole tree.
+    assert suites.Pytest("kettle", sys.executable, "portico", ".", 9, seconds={"test_a.py": 1}).parts()[-1] == ["./test_a.py"]
 
 
 def test_more_parts_start_while_the_processors_are_idle_and_no_others():
