@@ -131,7 +131,7 @@ def test_a_single_mask_that_takes_too_long_ends_its_own_answer_alone(demo):
     # One mask of this grammar took 8 s, and what it took was looked at behind it only.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         slow = pool.submit(requests.post, demo.url + "/generate", timeout=WAIT_SECONDS, json={
-            "text": "one", "sampling_params": {"ebnf": overlapping(200), "max_new_tokens": 6}})
+            "text": "one", "sampling_params": {"ebnf": overlapping(150), "max_new_tokens": 6}})
         assert ask(demo).status_code == 200
         answer = slow.result()
     assert answer.status_code == 400, answer.text
